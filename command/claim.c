@@ -14,7 +14,7 @@ struct claim {
 	int   output, owners;            /* owners: how many claims of an input are not ended */
 	dev_t device;                    /* device and inode of the file, or, if it does not exist, of its folder */
 	ino_t inode;
-	const char *name;                /* the file's name in that folder; NULL: the file exists */
+	const char *name;                /* if the file does not exist, its name in its folder; NULL: the file exists */
 	char  path[];                    /* the path as the user wrote it; behind it the text of `name` */
 };
 

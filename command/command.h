@@ -29,13 +29,14 @@ int command_convert(int argc, const char **argv);
 
 /* Reads the command line: errors and warnings are printed as JSON if --json is among the arguments before "--". */
 void command_words(int argc, const char *const *argv);
-/* Prints "cellgrad run: " and this thread's message to standard error, or {"error": ..., "command": "run"}, and returns the exit
- * status. working: the work had begun. */
+/* Prints, for command "run", "cellgrad run: " and this thread's message to standard error, or {"error": ..., "command": "run"}, and returns
+ * the exit status. working: the work had begun. */
 int  command_fail(const char *command, int code, int working);
 /* Rewords the message of a failed library call for the command's user: removes the name of the library's call, or `dtype`, at the message's
  * front, and puts the name of an option there; option = NULL: none. Returns `code`. */
 int  command_reword(int code, const char *option);
-/* Prints a warning the way command_fail prints an error: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
+/* Prints a warning the way command_fail prints an error; for command "run" the line is "cellgrad run: warning: ..." or {"warning": ...,
+ * "command": "run"}. */
 void command_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Warns if the cell reads a state, or the output, of the step before only with options that are off. options: the names of the options that
  * are on, separated by commas. how: what the user writes before an option's name, such as "--options ". Returns CG_OK or CG_NO_MEMORY. */
@@ -70,7 +71,8 @@ int  options_open(struct options *, const char *command, int argc, const char **
 int  options_choose(const char *option, const char *word, const char *const *names, int n, int *choice);
 /* Reads the value of an option, a whole number from low to high; option: its name without the dashes. */
 int  options_whole(const char *option, const char *word, int64_t low, int64_t high, int64_t *value);
-/* Prints the help. usage: the words that follow "cellgrad run"; text: the lines that follow the list of options. */
+/* Prints the help. usage: the words that follow the command's name, such as "cellgrad run"; text: the lines that follow the list of
+ * options. */
 void options_help(const struct options *, const char *usage, const char *text);
 void options_close(struct options *);
 

@@ -240,7 +240,7 @@ static int show(const struct about *a)
 	if (a->pair)
 		printf(a->is_grad ? "The gradient of %s.\n" : "Its gradient is %s.\n", about_name(a, a->pair));
 	CG_TRY(show_symbols(a));
-	printf("\nTensors%s " CG_DTYPES_CODES ", the same for all tensors:\n", has_types(a) ? "; float is" : ",");
+	printf("\nTensors%s " CG_DTYPES_CODES ", one dtype for all tensors:\n", has_types(a) ? "; float is" : ",");
 	CG_TRY(show_inputs(a));
 	CG_TRY(show_outputs(a));
 	CG_TRY(show_notes(a));

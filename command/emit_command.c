@@ -167,7 +167,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 		return cg_fail(CG_BAD_ARGUMENT,
 		               "which cell?  --list shows the built-in cells and those of the shelf, --help has examples");
 	if (o->operands[1])
-		return cg_fail(CG_BAD_ARGUMENT, "cell %s: expected one cell, got a second", print_name(shown, o->operands[1]));
+		return cg_fail(CG_BAD_ARGUMENT, "expected one cell, got a second, %s", print_name(shown, o->operands[1]));
 	CG_TRY(options_choose("--shape", shape ? shape : "point", shapes, 2, &k));
 	e->kernel.shape = shape_codes[k];
 	e->kernel.options = o->value[OPTIONS];

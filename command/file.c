@@ -102,8 +102,8 @@ static int has_name(int fd, int folder, const char *name, struct stat *s)
 	       there.st_ino == s->st_ino;
 }
 
-/* Removes a temporary file that no process writes, after locking it. A writer whose new temporary file was locked or removed in this way
- * makes another one. */
+/* Removes a temporary file that no process writes, after locking it. If this function locks or removes the new temporary file of another
+ * process, that process makes another temporary file. */
 static void remove_leftover(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -440,7 +440,7 @@ static int no_cell(const char *word)
 	for (int k = 0; k < 2; k++)
 		if (snprintf(path, sizeof path, "./%s%s", word, k ? "" : ".cell") < PATH_MAX && !access(path, F_OK))
 			return cg_fail(CG_BAD_ARGUMENT, "%s; did you mean the file %s?", cg_message(), path);
-	return cg_fail(CG_BAD_ARGUMENT, "%s%s the name of a cell's file contains a / or ends in .cell", cg_message(),
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s a word with a / or with the ending .cell would name a cell's file", cg_message(),
 	               strchr(cg_message(), '?') ? "" : ";");
 }
 

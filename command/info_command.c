@@ -423,7 +423,7 @@ static void show_why(const char *backend, const json_t *answer)
 		putchar('\n');
 	}
 	if (*passed_over) {
-		printf("  passed over when no backend is named: ");
+		printf("  the backend is passed over when no backend is named: ");
 		print_plain(stdout, passed_over);
 		putchar('\n');
 	}

@@ -55,7 +55,7 @@ int  print_trouble(void);
 
 /* Prints one JSON object on a line and frees the object; CG_NO_MEMORY if the object is NULL or an allocation by jansson failed before. */
 int     print_json(json_t *object);
-/* A JSON string of a text; where the text is not UTF-8, each byte of it that is not ASCII becomes "?". */
+/* A JSON string of a text; if any part of the text is not UTF-8, every byte of the text that is not ASCII becomes "?". */
 json_t *print_string(const char *);
 /* A JSON number, or "nan", "inf", "-inf", for which JSON has no numbers. */
 json_t *print_number(double);

@@ -120,7 +120,7 @@ enum cg_op_code {
 struct cg_operator {
 	const char *word;                /* the operator's name in a .cell; NULL: a .cell has a sign for it, or has no such operator */
 	int         arity;
-	const char *section;             /* the operator's section of templates/math.in; NULL: each dialect has its sign, or it is the mean */
+	const char *section;             /* the operator's section of templates/math.in; NULL: a sign in each dialect, or the mean over units */
 };
 extern const struct cg_operator cg_operators[CG_OP_COUNT];
 
@@ -146,7 +146,7 @@ struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; unsigned
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 /* option: the index of the option with which a cell has the weight; -1: always.  start: if given, the value with which training starts. */
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option, given; double start; };
-/* start: the value with which training starts. */
+/* A learnt scalar. start: the value of the scalar with which training starts. */
 struct cg_scalar { char name[CG_NAME_MAX + 1]; double start; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
 struct cg_equation  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
@@ -288,7 +288,8 @@ struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* the function's name in the text */
 	int  stage, shape;
 	int  serves;                     /* of means: the shape of the function that reads them; else the function's own shape */
-	int  means, mean_functions;      /* the means of a row in memory; how many functions just before this one compute these means */
+	/* means: the number of means of a row in memory; mean_functions: how many functions just before this one compute these means */
+	int  means, mean_functions;
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without constants and loaded nodes */
 	struct cg_operation *operations; int n_operations; /* the operations, in order; the first n_fixed run once for all strips */
@@ -346,8 +347,9 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int 
  * NULL: no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
-/* A feed is the value that the product after stage feed + 1 takes.  If no function of the plan has an argument for that feed, returns the
- * index, among the cell's saved values, of the value that this product takes; -1: a function has such an argument. */
+/* Feed number `feed`, from 0 on, is the value that the product after stage feed + 1 takes.  If no function of the plan has an argument for
+ * that feed, returns the index, among the cell's saved values, of the value that this product takes; -1: a function has such an
+ * argument. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument a parameter of the function in its text?  The values of a sum part, which the function stores in its scratch, are no
  * parameters; nor are means, which are in memory together. */
@@ -381,8 +383,8 @@ int cg_has_partial(const struct cg_function *);
 /* The number of outputs of a function beside its scratch. */
 int cg_count_outputs(const struct cg_function *);
 /* The number of values that are summed over rows.  The scratch of a sum holds, for each value, a partial sum [units] of every block of
- * CG_SUM_ROWS rows.  A sum part computes all partial sums, its sum adds those of biases and weights, and a sum over units those of scalars,
- * which stand last. */
+ * CG_SUM_ROWS rows.  A function of shape CG_FUNCTION_SUM_PART computes all partial sums, CG_FUNCTION_SUM adds those of biases and per-unit
+ * weights, and CG_FUNCTION_SUM_UNITS those of scalars, which stand last. */
 int cg_sum_values(const struct cg_function *);
 
 /* ---- text ---- */
@@ -391,7 +393,8 @@ struct cg_embedded { const char *name, *text; };          /* a file of templates
 extern const struct cg_embedded cg_embedded[];
 extern const struct cg_embedded cg_shelf[];                     /* the cells of templates/cells, whose kernels the build does not compile */
 
-/* Finds a section of a template file: it begins with the line "@@ name [qualifier...]". Returns -1 where the file has no such section. */
+/* Finds a section of a template file: it begins with the line "@@ name [qualifier...]". Returns -1 where the template file has no such
+ * section. */
 struct cg_section { const char *at; size_t length; const char *needs; size_t needs_length; };
 int cg_section_find(const char *file, const char *name, const char *qualifier, struct cg_section *);
 
@@ -416,8 +419,8 @@ int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkag
 int cg_print_math(int dtype, struct cg_text *);
 /* Is the cell a built-in one, that is, does a file of templates/ have the cell's name and text? */
 int cg_is_template(const struct cg_cell *);
-/* Is the cell a built-in one or one of the shelf, so that cg_cell_find() finds it by its name?  A cell that is neither is identified by its
- * file, which should have the cell's name. */
+/* Is the cell a built-in one or one of the shelf, so that cg_cell_find() finds it by its name?  A cell that is neither built in nor of the
+ * shelf is identified by its file, which should have the cell's name. */
 int cg_is_listed(const struct cg_cell *);
 /* Prints the named sections of the prelude and of the math text, each after the sections that it needs.  The list of names ends with
  * NULL. */
@@ -444,7 +447,7 @@ struct cg_dialect {
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
 	const char *load_element, *load_element_plain;           /* the load of one element; NULL: the text passes the element by value */
-	const char *sum_out;                      /* an output of a sum that can go to a second place, too; NULL: unit_out serves */
+	const char *sum_out;                      /* the parameters of a sum's output that may have a second place; NULL: unit_out has them */
 	/* For threads that take runs of units: the load of a run of an input and of a per-unit input, the declaration of an output's
 	 * run and its store; then the elements of runs. */
 	const char *run_in, *run_in_unit, *run_out, *run_put, *from_run, *from_run_plain, *to_run, *to_run_plain;
@@ -475,8 +478,8 @@ enum { CG_GEMM_TILES = 5 };
 int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
 /* The index of the tile for a matrix c [m, n].  The choice depends on the sizes and the device's limits alone; nothing is timed. */
 int  cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct cg_gemm_limits *, int64_t m, int64_t n);
-/* Sets the shape to the tile for a matrix c [m, n], by cg_gemm_tiles and cg_gemm_choose.  Where no tile fits the device it returns -1
- * and leaves the shape as it was. */
+/* Sets the shape to the tile for a matrix c [m, n], by cg_gemm_tiles and cg_gemm_choose.  Where no tile fits the device, cg_gemm_tile
+ * returns -1 and leaves the shape as it was. */
 int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
 /* The name of the text's one function: dtype, transpositions, types, local and tile, without fma, depth, vector and items. */
 void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);

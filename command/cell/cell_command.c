@@ -284,7 +284,7 @@ static int read_arguments(struct work *w, const struct options *o)
 		return cg_fail(CG_BAD_ARGUMENT, "which cell?  cellgrad emit --list shows the built-in cells and those of the shelf, --help "
 		               "has examples");
 	if (o->operands[1])
-		return cg_fail(CG_BAD_ARGUMENT, "cell %s: expected one cell, got a second", print_name(shown, o->operands[1]));
+		return cg_fail(CG_BAD_ARGUMENT, "expected one cell, got a second, %s", print_name(shown, o->operands[1]));
 	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, CG_DTYPE_COUNT, &w->dtype));
 	w->seed = 1;
 	if (o->value[SEED])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Printed by command/completion/make.sh bash: change that file.
-# Prints the options of the cells among the words.
+# Prints the options of those cells that the words of the command line name.
 _cellgrad_options()
 {
 	local word

@@ -86,7 +86,7 @@ echo "# Printed by command/completion/make.sh $shell: change that file."
 case $shell in
 bash)
 	cat <<END
-# Prints the options of the cells among the words.
+# Prints the options of those cells that the words of the command line name.
 _cellgrad_options()
 {
 	local word
@@ -150,7 +150,7 @@ zsh)
 _cellgrad_files() { _files }
 _cellgrad_folders() { _files -/ }
 _cellgrad_cells() { _files -g '*.cell' }
-# Offers the options of the cells among the words.
+# Offers the options of those cells that the words of the command line name.
 _cellgrad_options()
 {
 	local word list=()

@@ -215,7 +215,7 @@ static void list_losses(struct convert *c, const struct cg_losses *l)
 		LOSE(c, "the gradients of bW and bR differ in %lld of %lld elements: those of bW are written", (long long)l->biases,
 		     (long long)l->of_biases);
 	else if (l->biases)
-		LOSE(c, "bW + bR is one bias in %s: %lld of %lld elements could not be taken apart again", c->out.format->name,
+		LOSE(c, "bW + bR is one bias in format %s: %lld of %lld elements could not be taken apart again", c->out.format->name,
 		     (long long)l->biases,
 		     (long long)l->of_biases);
 	if (l->vectors)

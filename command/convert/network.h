@@ -58,7 +58,9 @@ struct network_trial {
 	struct cg_value values[2];
 	struct cg_layout layout;
 	int no_biases, matched;
-	int problems, extra;                     /* problems: tensors that are missing, misshapen or extra; extra: those that are extra */
+	/* problems: the number of tensors that are missing, have another shape or are extra; extra: the number of tensors in the file that
+	 * have the prefix but are not the network's */
+	int problems, extra;
 	int refused;                             /* the error code, if the format has no such network or attribute `names` does not fit */
 };
 struct network_search {

@@ -20,7 +20,7 @@
 enum { DATA = OPTION_FIRST, ONLY, CELL, STEPS, TIME, SEED, SWITCH, SVG, NO_SVG };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("only", '\0', ONLY, "run only compare or train, not both", "PART"),
+	OPTION_VALUE("only", '\0', ONLY, "run only this part of the demo: compare or train", "PART"),
 	OPTION_VALUE("data", 'd', DATA, "read the cases from DIR", "DIR"),
 	OPTION_VALUE("cell", '\0', CELL, "train with the cell CELL, a name or a .cell file", "CELL"),
 	OPTION_VALUE("steps", '\0', STEPS, "train for N steps (800)", "N"),
@@ -93,7 +93,7 @@ struct sample {
 	struct safetensors expected;
 };
 
-/* An output of a case, compared with TensorFlow's. */
+/* An output of a case, compared with TensorFlow's output. */
 struct outcome {
 	const struct sample *sample;
 	const char *name;
@@ -167,7 +167,7 @@ static int find_cases(struct demo *d, const char *directory, const char *op)
 			code = add(d, op, entry->d_name + strlen(op) + 1, length);
 	closedir(dir);
 	if (!code && d->n == first)
-		code = cg_fail(CG_FILE, "%s: expected a file %s-CASE.safetensors in this directory, got none", directory, op);
+		code = cg_fail(CG_FILE, "directory %s: expected a file %s-CASE.safetensors, got none", directory, op);
 	if (d->n > first)
 		qsort(d->samples + first, d->n - first, sizeof *d->samples, by_name);
 	return code;

@@ -166,7 +166,7 @@ int attribute_missing(const struct call *c, const struct cg_attribute *a)
 {
 	char list[256];
 
-	return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s%s", c->name, a->name, a->name, either(a, list),
+	return cg_fail(CG_BAD_ARGUMENT, "%s: attribute %s has no default: add %s=VALUE, %s%s", c->name, a->name, a->name, either(a, list),
 	               a->scalar ? ", or a file with a tensor of that name" : "");
 }
 

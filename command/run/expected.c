@@ -65,8 +65,8 @@ static int64_t depth(const struct call *c)
 }
 
 /* Do products or sums read values that the op itself rounded to its dtype? The products of a gradient op read rounded values from memory:
- * dgates, the gradients of the gates. With two weight matrices, as in the GRU, the second product reads a rounded value, and a step of a
- * sequence reads what the step before rounded. */
+ * dgates, the gradients of the gate pre-activations. With two weight matrices, as in the GRU, the second product reads a rounded value, and
+ * a step of a sequence reads what the step before rounded. */
 static int rounded(const struct call *c)
 {
 	int matrices = 0;

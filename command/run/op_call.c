@@ -221,8 +221,7 @@ static void dtype_of_none(struct call *c)
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 }
 
-/* Copies to the host's memory those inputs that the op reads there. The op may read an input in the host's memory before a device is
- * open. */
+/* Copies to the host's memory those inputs that the op reads there. Before a device is open, an op can read only inputs in host memory. */
 static int copy_inputs(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -382,7 +381,7 @@ static int missing(const struct call *c, const struct cg_port *port, unsigned bo
 
 	for (size_t k = 0; k < c->n_files && n < sizeof list; k++)
 		n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", k ? ", " : "", c->files[k].path);
-	cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s %s, looked in %s", c->name, port->name,
+	cg_fail(CG_BAD_ARGUMENT, "%s: tensor %s is missing: expected %s %s, looked in %s", c->name, port->name,
 	        c->dtype < 0 && !port->type ? "a tensor" : cg_op_type_name(c->row, port, c->op), expected(c, port, bound, shape), list);
 	if (near)
 		cg_fail(CG_BAD_ARGUMENT, "%s; there is a tensor %s: is that the one?", cg_message(),

@@ -84,7 +84,7 @@ static const char text[] =
 	"     and of FILE: f64 2^-53, f32 2^-24, f16 2^-11, bf16 2^-8\n"
 	"  a  the same for the dtype of the computation: f64 2^-53, else 2^-24; but that\n"
 	"     of the op's dtype for gradients, sequences and the GRU, whose products read\n"
-	"     values that were rounded to it\n"
+	"     values that were rounded to the op's dtype\n"
 	"  s  the smallest normal number of the op's dtype (f64, f16: the smallest)\n"
 	"\n"
 	"NaN equals NaN, and an infinity equals itself.  FILE may have another floating-\n"
@@ -223,7 +223,7 @@ static struct summary summarise(const struct call *c, int port)
 	for (size_t k = 0; k < s.n; k++) {
 		double value = call_element(c, port, k);
 
-		/* a NaN anywhere makes the result NaN */
+		/* one NaN among the elements makes the least, the greatest and the mean element NaN */
 		s.least = isnan(value) || value < s.least ? value : s.least;
 		s.most = isnan(value) || value > s.most ? value : s.most;
 		s.mean += value / (double)s.n;

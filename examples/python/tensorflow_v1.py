@@ -6,7 +6,7 @@
 	python3 tensorflow_v1.py
 
 The code below does not name cellgrad, whose kernels are registered when TensorFlow is imported.  Without the wheel cellgrad-tensorflow, an
-`import cellgrad.tensorflow` at the beginning does the same; without either, the graph needs a GPU.
+`import cellgrad.tensorflow` at the beginning registers the kernels; without the wheel and the import, the graph needs a GPU.
 The graph is trained in a session and saved as a SavedModel.  This program checks that the SavedModel, loaded into another graph, gives the
 same answers; that its training continues with the same losses; and that its parameters, split into matrices and biases and joined again,
 are unchanged.

@@ -272,7 +272,7 @@ pytorch() {
 		convert --from pytorch --to keras in out
 	[ "$(cat out)" = old ]
 	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to keras in out --force
-	[ "$stderr" = "cellgrad convert: lost: bW + bR is one bias in keras: 1 of 20 elements could not be taken apart again" ]
+	[ "$stderr" = "cellgrad convert: lost: bW + bR is one bias in format keras: 1 of 20 elements could not be taken apart again" ]
 	[ "$(number out lstm/lstm_cell/bias 7)" = 0.75 ]
 	# all biases of one side, input or recurrent, are zero, so nothing is lost
 	for half in bias_ih_l0:recurrent bias_hh_l0:input; do
@@ -504,7 +504,7 @@ pytorch() {
 	poke in bias_hh_l0 7 '\x00\x00\x80\x3e'
 	works convert --from pytorch --to onnx in out --json
 	works convert --from pytorch --to checkpoint in out --json --force
-	[[ $output == *'"lost":["bW + bR is one bias in checkpoint: 1 of 80 elements could not be taken apart again"]}' ]]
+	[[ $output == *'"lost":["bW + bR is one bias in format checkpoint: 1 of 80 elements could not be taken apart again"]}' ]]
 	works convert --help
 	for format in cellgrad canonical pytorch keras block block_v2 checkpoint onnx; do
 		[[ $output == *"  $format "* ]]

@@ -255,7 +255,7 @@ static void test_what_the_command_refuses(void **state)
 		{ "mode=tan", "", STEPS_I64, "mode: there is no value \"tan\"; did you mean tanh?" },
 		{ "mode=skip", "", STEPS_I64, "mode: expected one of relu, tanh, linear_input, got \"skip\"" },
 		{ "mode=1", "", STEPS_I64, "mode: expected one of relu, tanh, linear_input, got \"1\"" },
-		{ "on=1", "", NO_STEPS, "MadeUp: steps has no default: add steps=VALUE, an integer, or a file with a tensor of that name" },
+		{ "on=1", "", NO_STEPS, "MadeUp: attribute steps has no default: add steps=VALUE, an integer, or a file with a tensor of that name" },
 		{ "on=1", META("\"steps\":\"two\""), NO_STEPS, "first: __metadata__: steps: expected an integer, got \"two\"" },
 		{ "on=1", "", "\"steps\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[20,28]}",
 		  "first: tensor steps: expected a scalar, of shape [], got [1]" },
