@@ -80,10 +80,10 @@ static int is_temporary(const char *name)
 }
 
 /*
- * Locks a file by flock, whose lock lasts until every descriptor of this opening is closed, those of child processes included. A
- * POSIX lock ends with the first close of the file in the process, and the BSDs lack Linux's locks of an open file, which do not. On NFS,
- * Linux turns flock into a lock of the server, which other hosts see, if the file is open for writing. Returns 1: the file is locked; 0:
- * another process holds the lock; -1: the filesystem has no locks, so no file counts as a leftover.
+ * Locks a file by flock, whose lock lasts until every descriptor of this opening is closed, those of child processes included. A POSIX lock
+ * ends with the first close of the file in the process. Linux's locks of an open file outlast that close, but the BSDs lack such locks. On
+ * NFS, Linux turns flock into a lock of the server, which other hosts see, if the file is open for writing. Returns 1: the file is locked;
+ * 0: another process holds the lock; -1: the filesystem has no locks, so no file counts as a leftover.
  */
 static int lock(int fd)
 {
@@ -440,7 +440,7 @@ static int no_cell(const char *word)
 	for (int k = 0; k < 2; k++)
 		if (snprintf(path, sizeof path, "./%s%s", word, k ? "" : ".cell") < PATH_MAX && !access(path, F_OK))
 			return cg_fail(CG_BAD_ARGUMENT, "%s; did you mean the file %s?", cg_message(), path);
-	return cg_fail(CG_BAD_ARGUMENT, "%s%s a word with a / or with the ending .cell would name a cell's file", cg_message(),
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s a word that contains a / or ends in .cell names a cell's file", cg_message(),
 	               strchr(cg_message(), '?') ? "" : ";");
 }
 

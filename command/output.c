@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints names, shapes, tables and lines of JSON for the command.  The caller chooses what is printed, and on which stream.
+ * Prints names, shapes, tables and lines of JSON for the command.  The caller chooses what is printed.  Tables and JSON go to standard
+ * output.
  */
 #include <errno.h>
 #include <math.h>

@@ -498,7 +498,7 @@ struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
 /* ---- the meaning ---- */
 
 /* Computes the values of the graph's first n nodes in long double: value[k] is that of node k.  The caller sets the values of the leaves
- * before. */
+ * before the call. */
 void cg_eval(const struct cg_graph *, long double *value, int n);
 /* The same as cg_eval() for a row of several units: value[k * units + u] is the value of node k in unit u. */
 void cg_eval_row(const struct cg_graph *, long double *value, int n, int units);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the results of `cellgrad check`, as text or as JSON objects, one on a line; on a terminal it also shows the progress.
+ * Prints the results of `cellgrad check`, as text or as JSON objects, one on a line; on a terminal the command also shows the progress.
  */
 #include <signal.h>
 #include <stdatomic.h>

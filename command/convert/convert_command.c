@@ -31,7 +31,7 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "--from FORMAT --to FORMAT IN OUT [NAME=VALUE]... [OPTION]...";
 static const char text[] =
-	"IN and OUT are safetensors files.  Each FORMAT, with the order of its gates:\n"
+	"IN and OUT are safetensors files.  FORMATs, most with the order of the gates:\n"
 	"\n"
 	"  cellgrad    params: the single buffer of weights that cellgrad's networks take\n"
 	"  canonical   weights_0 ..., biases_0 ...: cuDNN's matrices and biases, each one\n"

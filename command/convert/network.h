@@ -61,7 +61,7 @@ struct network_trial {
 	/* problems: the number of tensors that are missing, have another shape or are extra; extra: the number of tensors in the file that
 	 * have the prefix but are not the network's */
 	int problems, extra;
-	int refused;                             /* the error code, if the format has no such network or attribute `names` does not fit */
+	int refused;                             /* the error code, if the format cannot hold the network or attribute `names` does not fit */
 };
 struct network_search {
 	struct network *n;

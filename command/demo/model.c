@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters. The library computes the network and its gradient, with one call of each for a batch. All arguments of the
- * network's calls but the reserve space are in the host's memory, so that any backend can compute the calls and another backend can
+ * A model of characters. The library computes the network and its gradient, in training with one call of each for a batch. All arguments of
+ * the network's calls but the reserve space are in the host's memory, so that any backend can compute the calls and another backend can
  * continue a training. The softmax, its loss and the optimiser are loops in one fixed order, so that the same seed gives the same bits
  * where the network gives the same bits.
  */

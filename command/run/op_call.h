@@ -105,7 +105,7 @@ int  attribute_dtype(const struct call *);
 
 /* ---- values.c ---- */
 
-/* Reads "leak=0.5,bias=1". The names are then in *memory, which the caller frees; *n must be 0 on entry. */
+/* Reads "leak=0.5,bias=1". After the call the names are in *memory, which the caller frees; *n must be 0 on entry. */
 int  values_read(const char *text, char **memory, struct cg_value values[], int *n);
 
 /* ---- network_call.c: for networks; call_bind and call_compute call the first four functions in this order ---- */

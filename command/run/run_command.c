@@ -40,7 +40,7 @@ static const char text[] =
 	"\n"
 	"Attributes come from NAME=VALUE (cell_clip=-1 use_peephole=true), else from the\n"
 	"metadata of the FILEs, else from TensorFlow's defaults.  Scalar inputs\n"
-	"(seq_len_max=5) come from these, too, or from tensors of rank 0 in a FILE.  T,\n"
+	"(seq_len_max=5) are given like attributes or as tensors of rank 0 in a FILE.  T,\n"
 	"the dtype, is that of the tensors.  A file whose name looks like NAME=VALUE is\n"
 	"given as ./NAME=VALUE.\n"
 	"\n"
