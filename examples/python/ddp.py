@@ -69,7 +69,7 @@ def main():
     is_equal = all(torch.equal(flat, other) for other in all_flat)
     if rank == 0:
         print(f"{ranks} ranks: weights equal to the bit: {'yes' if is_equal else 'no'}; "
-              f"the gradient of the whole batch within {worst:.1e} of its largest element")
+              f"the gradient differs from that of the whole batch by {worst:.1e} of a tensor's largest element")
     # A process must not exit while another one still communicates.
     dist.barrier()
     dist.destroy_process_group()
