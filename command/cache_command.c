@@ -153,7 +153,7 @@ int command_cache(int argc, const char **argv)
 	} else if (!code && !o.operands[0]) {
 		code = cg_fail(CG_BAD_ARGUMENT, "path, list or clear?  --help has examples");
 	} else if (!code && o.operands[1]) {
-		code = cg_fail(CG_BAD_ARGUMENT, "%s: expected one word, path, list or clear, got a second", print_name(shown, o.operands[1]));
+		code = cg_fail(CG_BAD_ARGUMENT, "expected one word, path, list or clear, got a second, %s", print_name(shown, o.operands[1]));
 	} else if (!code) {
 		code = options_choose("path, list or clear", o.operands[0], names, 3, &act);
 		if (!code)

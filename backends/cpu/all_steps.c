@@ -366,7 +366,7 @@ static void run_phase(const struct sharing *s, int64_t k, const struct range *r,
 
 /* ---- recurrences at once ---- */
 
-/* Recurrences of equal sizes.  The shares of all recurrences of the group are numbered one after the other. */
+/* Recurrences of equal sizes.  The shares of all recurrences of the group, of rows or of units, are numbered one after the other. */
 struct group { const struct sharing *each; int n; };
 
 /* Finds the recurrence that a share of the group belongs to; *share becomes the share's number within that recurrence. */
@@ -395,7 +395,7 @@ static void run_units(void *context, int64_t k, int place, int thread)
 	cg_float_leave(state);
 }
 
-/* Runs a share of rows in all phases. */
+/* Runs a share of rows of a recurrence in all phases of the recurrence. */
 static void run_rows(void *context, int64_t share, int thread)
 {
 	const struct sharing *s = find_recurrence(context, &share);

@@ -16,7 +16,7 @@ struct cg_dev {
 	const struct cg_openblas *blas;
 	int threads;                     /* the most threads of a call */
 	pthread_mutex_t lock;            /* guards fields `started` and `team` */
-	int started;                     /* 1: field `team` has been set; a team of one thread is NULL */
+	int started;                     /* 1: field `team` has been set; without a caller's pool a team of one thread is NULL */
 	struct cg_team *team;            /* the device's team of threads, made when the first queue opens or the caller gives a pool */
 	char about[1024];
 };

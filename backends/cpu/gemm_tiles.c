@@ -11,7 +11,7 @@
 #include "backends/cpu/cpu.h"
 
 enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024, LINE = 16 };   /* LINE: floats of a cache line */
-enum { TILES = 8, NARROW = 128 };        /* a product of fewer than TILES tiles gets narrower ones, so that threads can share it */
+enum { TILES = 8, NARROW = 128 };        /* a product of fewer than TILES tiles gets narrower tiles, so that threads can share it */
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };          /* cblas's values */
 

@@ -214,7 +214,7 @@ static void explain(const char *name, char text[64])
 	snprintf(text, 64, ": the file is for another processor (ELF machine %d)", machine);
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
 		if (machines[k].machine == machine)
-			snprintf(text, 64, ": the file is for another processor, %s", machines[k].name);
+			snprintf(text, 64, ": the file is for another processor (%s)", machines[k].name);
 }
 
 static int load_name(struct library *l, const char *name)

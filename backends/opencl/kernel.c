@@ -35,8 +35,8 @@ struct cg_cl_kernels {
 	size_t group[CG_FUNCTIONS_MAX];             /* the most work-items of a kernel's group */
 };
 
-/* Does each work-item of a plan's kernels compute a strip of neighbouring units?  It does in a cell's kernels if the device has no local
- * memory of its own: then a work-item has a thread, and the thread's vector registers, to itself. */
+/* Does each work-item of a plan's kernels compute a strip of neighbouring units?  has_strips() returns 1 for a cell's kernels if the device
+ * has no local memory of its own: on such a device each work-item has a thread, and the thread's vector registers, to itself. */
 static int has_strips(const struct cg_dev *device, const struct cg_pass_plan *plan)
 {
 	return plan->cell && !device->local;
@@ -275,8 +275,8 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 	return CG_OK;
 }
 
-/* Is no argument of the launch absent?  A sum counts as a launch without absent arguments: its text tests for
- * absent outputs in both programs. */
+/* Is no argument of the launch absent?  The launch of a sum counts as one without absent arguments, since the sum's text tests for absent
+ * outputs in both programs of the cell. */
 static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
 	if (cg_is_sum(function))

@@ -126,8 +126,9 @@ static int ends_in_icd(const char *name)
 	return n >= 4 && !strcmp(name + n - 4, ".icd");
 }
 
-/* Judges the drivers that the .icd files of a folder name.  Assumes a GPU if there is no such folder, since the loader then looks elsewhere
- * or is a driver itself, if memory or descriptors are exhausted, or if the folder has more than ENTRIES entries. */
+/* Judges whether the drivers that the .icd files of a folder name may be for a GPU.  Assumes a GPU if there is no such folder, since the
+ * loader then looks elsewhere or is a driver itself, if memory or descriptors are exhausted, or if the folder has more than ENTRIES
+ * entries. */
 static void judge_folder(struct look *look, const char *path)
 {
 	DIR *list = opendir(path);
@@ -153,8 +154,8 @@ static int is_folder(const char *path)
 	return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
-/* Judges the folder of .icd files or, if OCL_ICD_VENDORS is set, what this variable names: another folder; an .icd file, which is first
- * searched in the folder of .icd files if its name has no slash; or a library. */
+/* Judges the drivers of the folder of .icd files or, if OCL_ICD_VENDORS is set, the drivers of what this variable names: another folder; an
+ * .icd file, which is first searched in the folder of .icd files if its name has no slash; or a driver's library. */
 static void judge_vendors(struct look *look, const char *root)
 {
 	const char *named = cg_variable_get(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable_get(CG_ENV_OPENCL_VENDOR_PATH);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file for TensorFlow's folder tensorflow-plugins, whose libraries TensorFlow loads while it is imported: it loads the plugin.  If a
- * library in that folder does not load, TensorFlow cannot be imported.  The loader needs no library but the system's, and if the plugin
+ * library in tensorflow-plugins does not load, TensorFlow cannot be imported.  The loader needs no library but the system's; if the plugin
  * does not load, the loader keeps the reason and TensorFlow's import goes on.
  */
 #include <dlfcn.h>

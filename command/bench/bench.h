@@ -26,7 +26,7 @@ const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_get_size(const struct problem *, const char *symbol);
 double      problem_rows(const struct problem *);        /* valid rows, summed over all steps */
-const char *problem_mode(const struct problem *);        /* the mode, such as "lstm"; for a network the name of its cell */
+const char *problem_mode(const struct problem *);        /* for a network the name of its cell; else the cell in the op's name, "lstm" */
 /* Writes the problem into `text`, as arguments of `cellgrad bench`; returns `text`. */
 const char *problem_line(const struct problem *, char *text, size_t capacity);
 int         problem_dtype(const struct problem *);
@@ -77,8 +77,8 @@ int timing_measure(struct cg_context *, const struct problem *, double time, lon
 /* Bytes of memory that are free without swapping, or of all memory where the system does not report that; no more than the limit in
  * /sys/fs/cgroup/memory.max, where there is one. */
 double machine_memory(void);
-/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found, or not above 0. An empty key stands for the
- * number at the beginning of the file. */
+/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found, or not above 0. If the key is empty,
+ * machine_number() reads the number at the beginning of the file. */
 double machine_number(const char *path, const char *key, double unit);
 
 /* The roofs: what the machine can do, with a given number of threads. */

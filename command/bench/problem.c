@@ -295,8 +295,8 @@ static int add_modes(struct problems *b, const struct request *r, const struct c
 	return CG_OK;
 }
 
-/* Adds, under TensorFlow's names, the problems of all ops that have or are a gradient and that take the given sizes. --what bwd selects the
- * gradients, fwd and fwd+bwd the forward ops. */
+/* Adds, under TensorFlow's names, the problems of all ops that have or are a gradient, that take the given sizes, and for which is_again()
+ * returns 0. --what bwd selects the gradients, fwd and fwd+bwd the forward ops. */
 static int add_all(struct problems *b, const struct request *r)
 {
 	char shown[PRINT_NAME];

@@ -94,7 +94,7 @@ static void print_gates(const struct cg_cell *cell)
 		if (cell->n_stages > 1)
 			printf(", stage %d", gate->stage);
 		if (gate->stage > 1 && gate->parts & 1 << CG_PART_R)
-			printf(", where h is %s", cell->values[cell->feeds[gate->stage - 2]].name);
+			printf(", where h stands for %s", cell->values[cell->feeds[gate->stage - 2]].name);
 		putchar('\n');
 	}
 }

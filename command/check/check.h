@@ -69,7 +69,7 @@ int  subject_has_reference(const struct cg_op *);
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
 /* Sets an example to the next case of the subject that is not random, is possible with the user's attributes and is not too large: the
- * cases of a table and, for a block op, the cases with absent arguments after it. Returns 0 where none is left. */
+ * cases of a table and, for a block op, the cases with absent arguments after it. Returns 0 if no such case is left. */
 int  subject_next(const struct check *, struct subject *, unsigned long long seed, struct example *);
 /* Sets an example to a random case of the subject. Returns 0 if each of many random cases is too large or impossible with the user's
  * attributes. */

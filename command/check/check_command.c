@@ -239,8 +239,9 @@ static int choose(struct check *c, struct request *r)
 
 /* ---- the devices ---- */
 
-/* Opens the device and a stream of a side. name: the device's name in messages; NULL: the first word of the device's description is its
- * name. */
+/* Opens the device of a struct side, and a stream of the device. name: the device's name in messages; NULL: the first word of the device's
+ * description is its name. */
+
 static int open_side(struct side *s, const char *where, const char *name)
 {
 	static char names[3][32];

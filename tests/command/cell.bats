@@ -41,7 +41,7 @@ forward in f16: '* ]]
 	works cell mgu
 	[[ $output == *'
   gates       a_f: x W + h R + biases, stage 1
-              a_n: x W + h R + biases, stage 2, where h is fh
+              a_n: x W + h R + biases, stage 2, where h stands for fh
 '* ]]
 	works cell sru
 	[[ $output == *'a_f: x W + bias

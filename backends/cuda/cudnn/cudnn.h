@@ -76,7 +76,8 @@ struct cg_dnn_shape {
 	CUdeviceptr device;
 	struct cg_mem from;                      /* int64 [N], only if `compact` is set: the row of each valid step in the caller's memory */
 	/* int64 [N] each, by valid step.  rows: its row in cuDNN's memory; t: its number in the range; b: its batch row.  An array is absent
-	 * if no copy reads it, or if all rows have T steps and are time-major, so that row p is step p / B of batch row p % B. */
+	 * if no copy reads the array, or if all batch rows have T steps and the sequences are time-major: row p of cuDNN's memory then is step
+	 * p / B of batch row p % B. */
 	struct cg_mem rows, t, b;
 	/* int64.  states: the caller's row of each state of cuDNN; dead: the caller's rows of states of batch rows without a step */
 	struct cg_mem states, dead;
@@ -134,7 +135,8 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 
 /* ---- descriptor.c ---- */
 
-/* Makes a descriptor of a segment.  The dropout descriptor is the network's or that of the network's state on a queue. */
+/* Makes cuDNN's descriptor of the layers of a segment.  The dropout descriptor is the network's or that of the network's state on a
+ * queue. */
 int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_segment *, unsigned algorithm, struct cudnnDropoutStruct *,
                      struct cudnnRNNStruct **);
 /* Makes a descriptor of cuDNN's dropout with a random generator, or of dropout of rate 0, which has no generator.  The seeding of the

@@ -3,8 +3,8 @@
  * Runs a network's forward and backward pass by cuDNN.  cuDNN gets the caller's memory itself where possible.  Memory that must be
  * gathered, copied, multiplied by dropout masks or cleared before or after a call of cuDNN is handled by one launch, or by several if
  * there are more than CG_ROWS_MOVES moves; a single move of contiguous rows needs no kernel.  In training the last layer's output is saved
- * in the reserve space, since cuDNN's backward reads that output and callers do not pass it again.  If this library applies dropout masks
- * between layers, each layer is a call of cuDNN, and the output of each layer is saved.
+ * in the reserve space, since cuDNN's backward reads that output and callers do not pass it again.  If cellgrad, not cuDNN, applies the
+ * dropout masks between layers, each layer is a call of cuDNN, and the output of each layer is saved.
  */
 #include <pthread.h>
 #include <string.h>
@@ -354,8 +354,8 @@ static int clear_gaps(struct range_call *r)
 	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
 }
 
-/* Copies a segment's output, and cuDNN's reserve, to the reserve space if cuDNN wrote them to the workspace.  The next segment reads the
- * output in the reserve space. */
+/* Copies a segment's output, and cuDNN's reserve, to the reserve space if cuDNN wrote them to the workspace.  The segment of the layer
+ * above reads this output in the reserve space. */
 static int save_output(struct range_call *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = saved_output(r, segment, &theirs);

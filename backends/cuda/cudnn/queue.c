@@ -62,7 +62,7 @@ static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 	return CG_OK;
 }
 
-/* Frees the states that closed networks have left to the queue. */
+/* Frees the structs cg_dnn_state of closed networks, which the queue's field `left` lists. */
 static void free_left(struct cg_queue *queue)
 {
 	struct cg_dnn_state *p, *next;

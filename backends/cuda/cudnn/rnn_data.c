@@ -54,11 +54,11 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 }
 
 /*
- * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  Of the
- * table's entries with the network's cell and `stacked` (1: several layers, or two directions), the first with at least as many units as
- * the network decides.  In addition, a number of rows above 8 must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128:
- * other sizes take several times as long.  The numbers are from the table `algorithms` of a report on an H200,
- * tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
+ * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  The number
+ * of batch rows is that of the first entry with the network's cell, with the network's `stacked` (1: several layers, or two directions),
+ * and with at least as many units as the network has.  In addition, a number of batch rows above 8 must be a multiple of 8, and the units a
+ * multiple of 32, or in a GRU of 128: the static algorithm takes several times as long for other sizes.  The numbers are from the table
+ * `algorithms` of a report on an H200, tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
 static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
 	{ CUDNN_LSTM,     0, 1024, 128 }, { CUDNN_LSTM,     0, 1536, 16 }, { CUDNN_LSTM,     1, 512,  64 }, { CUDNN_LSTM,     1, 1024, 32 },

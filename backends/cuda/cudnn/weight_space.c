@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts parameters between the library's buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version of
- * cuDNN that was tried the two layouts are equal; the code does not rely on that.  If the two layouts are equal and one call of cuDNN runs
- * all layers, cuDNN gets the caller's buffer itself, unless a persistent algorithm needs a buffer with a larger alignment.
+ * cuDNN that was tried the weight space has the layout of the library's buffer; the code does not rely on that.  If the two layouts are
+ * equal and one call of cuDNN runs all layers, cuDNN gets the caller's buffer itself, unless a persistent algorithm needs a buffer with a
+ * larger alignment.
  */
 #include <string.h>
 
