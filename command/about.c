@@ -107,7 +107,8 @@ int about_uses(const struct about *a, const char *symbol)
 	int used = 0, times = 0;
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (about_shows(a, p->extra))         /* text `about` describes the shapes of a list's tensors */
+		if (about_shows(a, p->extra))         /* field `about` of a list's port describes the shapes of its tensors */
+
 			used |= names(p->shape, symbol, &times) || (p->flags & CG_LIST && strstr(p->about, symbol));
 	return used;
 }

@@ -12,8 +12,8 @@
 
 #include "backends/cpu/cpu.h"
 
-/* If a product's operand a must be copied, or the product's sums must be rounded, the product is computed for at most so many rows at a
- * time. */
+/* If a product's operand a must be copied, or the product's sums must be rounded, the product is computed for at most ROWS_AT_ONCE rows at
+ * a time. */
 enum { ROWS_AT_ONCE = 64 };
 
 /* SHARES_MAX: the most shares, of units or of batch rows, into which a recurrence is divided.  SHARE: the number of multiply-adds in the

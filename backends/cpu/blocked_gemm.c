@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products on the cpu by the library's own panels.  The threads together pack a part of the operand b; then each thread computes blocks
- * of the result c, and packs the rows of the operand a for them.  If c is one block high, each thread packs a panel of b just before it
- * multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.  f16, and bf16 where
- * no instruction multiplies it, are widened as they are packed; both are summed in f32 and, unless c is in acc, rounded once.
+ * Computes big products on the cpu by the library's own panels.  The threads together pack a part of the operand b; then each thread
+ * computes blocks of the result c, and packs the rows of the operand a for them.  If c is one block high, each thread packs a panel of b
+ * just before it multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.  f16,
+ * and bf16 where no instruction multiplies it, are widened as they are packed; both are summed in f32 and, unless c is in acc, rounded once.
  */
 #include <string.h>
 

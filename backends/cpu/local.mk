@@ -8,10 +8,10 @@ noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of templates/local.mk; in backends/cpu of the
-# build tree, copies of rows, tiles, headers with the vectors and the packing of the elements that products multiply (items), the
-# mathematics of the interpreter, and the list of cells.  The interpreter and the conversions are compiled once for each dtype, too.  The
-# dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing in local.mk.
+# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of the list `cells` in templates/local.mk; in
+# backends/cpu of the build tree, copies of rows, tiles, headers with the vectors and the packing of the elements that products multiply
+# (items), the mathematics of the interpreter, and the list of built-in cells.  The interpreter and the conversions are compiled once for
+# each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing in local.mk.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
 kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
 items = %D%/items_f32.h %D%/items_f64.h %D%/items_bf16.h
@@ -80,7 +80,7 @@ EXTRA_LTLIBRARIES += %D%/libamxbf16_product.la
 nodist_%C%_libamxbf16_product_la_SOURCES = %D%/tiles_bf16.c
 %C%_libamxbf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=amxbf16 $(isa_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
 
-# The sources of the objects of panels.c, amx_panels.c and product.c include $(items), headers that cellgen writes.
+# panels.c, amx_panels.c and product.c include $(items), headers that cellgen writes, so their objects depend on these headers.
 %D%/libbaseline_product_la-panels.lo %D%/libavx2_product_la-panels.lo %D%/libavx512_product_la-panels.lo \
 %D%/libavx512bf16_product_la-panels.lo %D%/libamxbf16_product_la-amx_panels.lo %D%/libbaseline_product_la-product.lo %D%/libavx2_product_la-product.lo \
 %D%/libavx512_product_la-product.lo: $(items)

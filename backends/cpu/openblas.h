@@ -13,7 +13,7 @@ typedef void cg_dgemm(int order, int ta, int tb, int m, int n, int k, double alp
 
 struct cg_openblas {
 	/* Functions of OpenBLAS, NULL if OpenBLAS is not available; `why` then has the reason, else the path and the configuration of the
-	 * library.  Several threads may call at the same time, and each call computes on the calling thread alone. */
+	 * library.  Several threads may call these functions at the same time, and each call computes on the calling thread alone. */
 	cg_sgemm *sgemm;
 	cg_dgemm *dgemm;
 	char why[768];

@@ -52,7 +52,7 @@ struct cg_team {
 	struct cg_pool pool;                     /* the caller's thread pool; pool.run is NULL if the team has helpers of its own */
 	int threads;
 	pthread_mutex_t lock;
-	pthread_cond_t left;                     /* signals that a helper has left a round */
+	pthread_cond_t left;                     /* signals that no helper is inside a round any more */
 	atomic_int closing;
 	struct helper *helpers, **idle;          /* threads - 1 helpers; the first n_idle of `idle` are idle, the latest one last */
 	int n_idle;

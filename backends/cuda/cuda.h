@@ -34,7 +34,7 @@ struct cg_queue {
 	int adopted;                             /* 1: the stream is the caller's, who may capture it */
 	struct cg_cu_blas *blas;                 /* the queue's cuBLAS handle and its workspace, made at the first product */
 	struct cudnnContext *dnn;                /* the queue's cuDNN handle, made at the first call of a network */
-	struct cg_dnn_state *left;               /* the states of closed networks, to be freed; changes under the device's lock */
+	struct cg_dnn_state *left;               /* the structs that closed networks left, to be freed; changes under the device's lock */
 };
 
 /*

@@ -93,7 +93,7 @@ static int find_idle(const struct oddities *o)
 
 /* ---- bounds ---- */
 
-/* Bounds of a term for all numbers that gates, states, weights and scalars may have. */
+/* Bounds of a term for all numbers that gates, states, weights, scalars and params without a default may have. */
 struct range { double low, high; };
 
 /* The most terms that one comparison of two terms visits, since values that are nested in a cell's text may have very many terms. */

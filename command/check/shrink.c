@@ -64,7 +64,8 @@ static int try(struct state *s, const struct field *row, union value v)
 	return 0;
 }
 
-/* Moves all sizes of the case together halfway to their least values, again and again while the case still fails. */
+/* Moves all sizes of the case but the fixed ones halfway to their least values, all at once, again and again while the case still fails. */
+
 static void halve_all(struct state *s)
 {
 	int64_t old[FIELDS_MAX];
