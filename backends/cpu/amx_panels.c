@@ -127,8 +127,7 @@ static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b
 	_tile_stored(3, c + HIGH * ldc + LANES_bf16, row);
 }
 
-/* Computes c = start + a b for a panel at an edge of c, in a buffer of the size of a whole panel, from which the elements within c are
- * copied. */
+/* Computes c = start + a b at an edge of c, in a buffer of ROWS rows and COLUMNS columns, from which the elements within c are copied. */
 static void multiply_edge(int64_t m, int64_t n, int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride,
                           float *c, int64_t ldc)
 {

@@ -2,8 +2,9 @@
 /*
  * Computes big products on the cpu by the library's own panels.  The threads together pack a part of the operand b; then each thread
  * computes blocks of the result c, and packs the rows of the operand a for them.  If c is one block high, each thread packs a panel of b
- * just before it multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.  f16,
- * and bf16 where no instruction multiplies it, are widened as they are packed; both are summed in f32 and, unless c is in acc, rounded once.
+ * just before it multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.
+ * f16, and bf16 where no instruction multiplies it, are widened as they are packed; both are summed in f32 and, unless c is in acc, rounded
+ * once.
  */
 #include <string.h>
 
@@ -297,7 +298,7 @@ static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char
 	p->widen(p->columns, at(g->start, 0, p->column, p->real), start);
 }
 
-/* Computes the sums of a part of c. */
+/* Computes a part of c: the sums and, unless multiply_block() rounds them, the rounded sums. */
 static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t steps)
 {
 	const struct cg_gemm *g = p->g;

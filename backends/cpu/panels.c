@@ -108,7 +108,7 @@ static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
 		memcpy(to, from, (size_t)n * sizeof(number_##t)); \
 } \
 \
-/* Computes c = start + a b at an edge of c, in a buffer, as large as one panel. */ \
+/* Computes c = start + a b at an edge of c, in a buffer of ROWS rows and COLUMNS columns. */ \
 static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, \
                      int64_t start_stride, number_##t *c, int64_t ldc) \
 { \

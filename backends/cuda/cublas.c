@@ -12,7 +12,8 @@
 enum { MEGABYTE = 1 << 20, PROBLEMS = 32, ALIGNED = 16 };
 
 /* The key by which the algorithm that cublasLt chose for a product is kept: all that the choice depends on, namely sizes, strides, types,
- * and the alignment of addresses. */
+ * which operands are transposed, and the alignment of addresses. */
+
 struct key {
 	int64_t m, n, k, a_stride, b_stride, start_stride, c_stride;
 	int dtype, transpose_a, transpose_b, c_acc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of a kernel: its tensors and their shapes, and the status that TensorFlow receives.
+ * Gets and makes the tensors of a kernel's call, checks their shapes, and sets the status that TensorFlow receives.
+
  */
 #include <stdarg.h>
 #include <stdio.h>
