@@ -59,8 +59,9 @@ int cg_cu_check_uncaptured(struct cg_queue *, const char *what);
  * cg_cu_check_all_uncaptured() without it. */
 int cg_cu_check_none_captured(struct cg_dev *, const char *what);
 int cg_cu_check_all_uncaptured(struct cg_dev *, const char *what);
-/* Waits for a queue's work, so that the memory that the work uses can be freed.  During a capture cg_cu_finish() does not wait, since a
- * wait would spoil the capture. */
+/* Waits for a queue's work, so that the memory that the work uses can be freed.  While the queue's stream is being captured, cg_cu_finish()
+ * does not wait, since a wait would spoil the capture. */
+
 void cg_cu_finish(struct cg_queue *);
 /* Allocates device memory for the work of one queue, or, if the queue is NULL, of any queue.  The device's context must be current. */
 int cg_cu_alloc(struct cg_dev *, struct cg_queue *, size_t bytes, CUdeviceptr *at);
