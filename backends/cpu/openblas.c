@@ -29,8 +29,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const char scipy[] = "scipy_";
 static const char *const sonames[] = { "libopenblas.so.0", "libopenblasp.so.0" };
 
-/* The oldest OpenBLAS that is used; OpenBLAS gives its version from 0.3.4 on.  Version 0.3.10 of OpenBLAS fixed
- * the last race for the buffers of threads that call OpenBLAS at the same time, so older versions are refused. */
+/* The oldest OpenBLAS that is used; OpenBLAS gives its version from 0.3.4 on.  Version 0.3.10 of OpenBLAS fixed the
+ * last race for the buffers of threads that call OpenBLAS at the same time, so older versions are refused. */
+
 enum { MAJOR = 0, MINOR = 3, PATCH = 10 };
 
 /* The values of openblas_get_parallel. */

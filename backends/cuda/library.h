@@ -26,8 +26,8 @@ typedef struct cg_lt_preference *cublasLtMatmulPreference_t;
 typedef struct cg_lt_algorithm cublasLtMatmulAlgo_t;
 typedef struct cg_lt_result cublasLtMatmulHeuristicResult_t;
 
-/* All calls of the driver, NVRTC, cuBLAS, cublasLt and cuDNN but cublasGetProperty go through these tables, so a test can count a call or
- * make it fail by putting a function of its own in a table. */
+/* All calls of the driver, NVRTC, cuBLAS, cublasLt and cuDNN, except those of cublasGetProperty, go through these tables, so a test can
+ * count a call or make it fail by putting a function of its own in a table. */
 struct cg_cu {
 #define CU_CALL(name, parameters, names) unsigned (*name) parameters;
 #include "backends/cuda/cuda.fn"

@@ -64,7 +64,8 @@ static int try(struct state *s, const struct field *row, union value v)
 	return 0;
 }
 
-/* Moves all sizes of the case but the fixed ones halfway to their least values, all at once, again and again while the case still fails. */
+/* Moves all sizes of the case at once halfway to their least values, except sizes that are fixed, again and again while the case still
+ * fails. */
 
 static void halve_all(struct state *s)
 {
