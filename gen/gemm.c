@@ -184,7 +184,7 @@ static void about(const struct cg_gemm_shape *s, const char *key, struct cg_text
 	               " * Strides are in elements, from row to row.  With k = 0, a and b may be null.\n *", key);
 	cg_text_printf(text, "\n *\ta            in  real    %s", s->transpose_a ? "[k, m]          transposed" : "[m, k]");
 	cg_text_printf(text, "\n *\tb            in  real    %s", s->transpose_b ? "[n, k]          transposed" : "[k, n]");
-	cg_text_printf(text, "\n *\tstart        in  %s    [m, n]          null: zeros; a stride of 0: one row for all; may be c itself",
+	cg_text_printf(text, "\n *\tstart        in  %s    [m, n]          null: zeros; with a stride of 0 every row is the first; may be c itself",
 	               s->start_acc ? "acc " : "real");
 	cg_text_printf(text, "\n *\tc            out %s    [m, n]\n */", s->c_acc ? "acc " : "real");
 }
