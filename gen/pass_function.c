@@ -379,7 +379,7 @@ static int make_means(struct maker *m, int stage, int serves, const char *suffix
 	return n;
 }
 
-/* Removes the cuts at means: other functions have means of their own. */
+/* Removes the cuts at means, so that later functions do not load these means: each function has functions of its own for its means. */
 static void join_means(struct maker *m)
 {
 	for (int k = 1; k < m->graph->n; k++)

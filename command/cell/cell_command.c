@@ -68,7 +68,7 @@ static const char *parts_of(const struct cg_gate *gate)
 	return texts[(h << 2 | x << 1) + bias];
 }
 
-/* A row of the output, with a label and words; a row without words is not printed. */
+/* A row of the output while it is printed: its label, and the number of words so far; a row without words is not printed. */
 struct row { const char *label; int n; };
 
 static void begin_word(struct row *r)

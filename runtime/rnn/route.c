@@ -150,7 +150,7 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 	*is_vendors = rnn->vendor && !route->declines(rnn->vendor, T, why);
 	if (!rnn->vendor || *is_vendors || !rnn->by_name)
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s does not compute a call of %s, got T=%lld", route->name, why, (long long)T);
+	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s does not compute a call that has %s, got T=%lld", route->name, why, (long long)T);
 }
 
 /* Runs a call of a vendor's plan on route composed; the kernels are compiled at the first such call. */

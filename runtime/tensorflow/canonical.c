@@ -78,7 +78,7 @@ static int n_biases(const struct cg_rnn *rnn)
 	return 2 * rnn->net.n_weights;
 }
 
-/* Checks the attribute `name` of the row, the length of one list or of each of both lists; a row without such an attribute passes. */
+/* Checks the op's attribute `name`: the number of tensors in one list, or in each of two lists; an op without the attribute passes. */
 static int check_count(const struct cg_op *row, const void *op, const struct cg_rnn *rnn, const char *name, int64_t want)
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)

@@ -210,7 +210,7 @@ void rows_try(struct cg_stream *stream, int trials)
 		if (run(stream, &c, k))
 			fail_msg("trial %d: %s", k, cg_message());
 	}
-	/* Runs trials with so many rows that threads share them, and that a work-group is full. */
+	/* Runs trials with so many rows that threads of the cpu share them, and that a GPU runs many work-groups. */
 	for (int k = 0; k < 32; k++) {
 		draw(&c, k, 1100, 70);
 		if (run(stream, &c, k))

@@ -249,7 +249,7 @@ static void test_other_text_and_samples_leave_the_carry(void **state)
 	model_close(&other);
 }
 
-/* Dropout affects only the training text, and the dropout masks change with each step. */
+/* Dropout makes the loss of a text as training text differ from its loss as other text; its masks change with each step. */
 static void test_dropout(void **state)
 {
 	const struct model_shape wide = { SYMBOLS, 40, ROWS, STEPS, NULL };

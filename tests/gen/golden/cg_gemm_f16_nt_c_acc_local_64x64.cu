@@ -62,7 +62,7 @@ static __device__ __forceinline__ int column_of(int j)
  *
  *	a            in  real    [m, k]
  *	b            in  real    [n, k]          transposed
- *	start        in  real    [m, n]          null: zeros; a stride of 0: one row for all; may be c itself
+ *	start        in  real    [m, n]          null: zeros; with a stride of 0 every row is the first; may be c itself
  *	c            out acc     [m, n]
  */
 extern "C" __global__ __launch_bounds__(256)

@@ -42,7 +42,7 @@ static inline int column_of(int j)
  *
  *	a            in  real    [m, k]
  *	b            in  real    [k, n]
- *	start        in  real    [m, n]          null: zeros; a stride of 0: one row for all; may be c itself
+ *	start        in  real    [m, n]          null: zeros; with a stride of 0 every row is the first; may be c itself
  *	c            out real    [m, n]
  */
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))

@@ -233,8 +233,8 @@ extern "C" __global__ void cg_gru_f32_gradgrad(
 }
 
 /*
- * cg_gru_f32_gradgrad_one: the same, one unit a thread, with the same arguments and bits, where
- * rows * ceil(units / 4) < 256 * multiprocessors.
+ * cg_gru_f32_gradgrad_one: the same kernel, one unit a thread, with the same arguments and bits,
+ * where rows * ceil(units / 4) < 256 * multiprocessors.
  */
 extern "C" __global__ void cg_gru_f32_gradgrad_one(
 	long long rows, long long units,

@@ -13,15 +13,15 @@ extern "C" {
  * cg_lstm_block_peephole_f32_seq_forward_scan:
  * all steps of a sequence of one direction of one layer, the forward step of cell lstm_block in each.
  *
- * Memory is the caller's, and none of it overlaps.  [steps, rows, units] are matrices, one of each step: from row to
+ * All memory is the caller's, and no arrays overlap.  [steps, rows, units] are matrices, one of each step: from row to
  * row are NAME_stride elements, from step to step NAME_step; for a direction that begins at the last step NAME points
  * to that step, and NAME_step is negative.  An input that may be NULL, and is, reads as zeros; an output that may be
  * NULL, and is, is not written.
  *
- * The units are cut into shares.  Each share is computed by a call with the share's number, from 0 on, and the same
- * struct; these calls run at the same time, in as many threads as there are shares.  Between phases the call of each
- * share runs meet(with), a barrier, which returns when the calls of all shares have run it.  With one share meet may be
- * NULL.
+ * The units are cut into shares, one for each thread.  Each share is computed by a call with the share's number, from 0
+ * on, and the same struct; these calls run at the same time, in as many threads as there are shares.  Between phases
+ * the call of each share runs meet(with), a barrier, which returns when the calls of all shares have run it.  With one
+ * share meet may be NULL.
  * _bytes: how many bytes `work` must have for the sizes in the struct, whose pointers need not be set yet.
  * _pack: copies a share's part of R to `work`, in the order in which the loops read it; to be called before the first
  * call of the function, and again when R has changed.
@@ -34,7 +34,7 @@ struct cg_lstm_block_peephole_f32_seq_forward_scan {
 	int64_t shares;                                 /* number of shares of the units, one for each thread, at least 1 */
 	const float *R; int64_t R_stride;               /* in     [4 units, units]  weights of a_i a_ci a_f a_o */
 	int64_t by_input;                               /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */
-	void *work;                                     /* scratch memory of ..._bytes() bytes, aligned as by malloc */
+	void *work;                                     /* scratch memory of as many bytes as ..._bytes() returns, aligned as by malloc */
 	float *gates; int64_t gates_stride, gates_step; /* in out [steps, rows, 4 units]  x W + b, to which each step adds its recurrent products: a_i a_ci a_f a_o */
 	const float *cs_first; int64_t cs_first_stride; /* in     [rows, units]  value before the first step; may be NULL */
 	const float *wci;                               /* in     [units]  a weight per unit; may be NULL */
@@ -204,8 +204,8 @@ static INLINE acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n plus the
-   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
+/* 2^n, for n within the exponents of normal numbers. The argument k is ACC_ROUND + n: the low bits of k are n plus the
+   exponent bits of 1. No number is converted to an integer: a conversion would fail for NaN and infinity. */
 static INLINE acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
@@ -428,7 +428,7 @@ enum { CG_TILE_VECTORS = 4 };                            /* the most vectors tha
 
 struct cg_tile {
 	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */
-	int64_t apart;                                   /* columns from one vector to the next */
+	int64_t apart;                                   /* columns from the first of a vector to the first of the next */
 	int64_t width, step;                             /* vector v has min(lanes, width - v * step) columns */
 	void *data;
 };
@@ -682,7 +682,7 @@ static INLINE void block(const int m, const int vectors, int64_t items, const el
 }
 
 /* Multiplies m rows in blocks of nearly equal height: every block reads b from the second-level cache, and a
- * block of few rows would wait for it. */
+ * block of few rows would wait for b. */
 static INLINE void multiply_rows(int64_t m, const int vectors, int64_t items, const element *a, int64_t lda,
 	const item *b, int64_t ldb, number *c, int64_t ldc, int64_t apart)
 {
@@ -778,7 +778,7 @@ static const struct { int first, count; } stage_gates[STAGES] = { { 0, 4 } };
 
 /* The product of a stage: the output of the step before, or the value of the stage before, times the matrix. */
 struct product {
-	int gates;                       /* columns of a unit, `units` apart */
+	int gates;                       /* columns of the result for each unit, `units` apart */
 	int64_t k;                       /* terms of a sum */
 	int transposed;                  /* the matrix is stored as [columns, k] */
 	const real *R;
@@ -882,7 +882,7 @@ static struct cg_tile tile_at(const struct cg_lstm_block_peephole_f32_seq_forwar
 }
 
 /* c [rows ...] += operand [rows k] R for a share's units, tile by tile.  Every other step takes the tiles
- * backwards, since the tiles that were read last are still in the cache. */
+ * backwards, since the tiles that the step before read last are still in the cache. */
 static void multiply_some(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int stage, const struct product *p,
 	const struct range *u, int64_t s, int64_t rows, const void *operand, int64_t stride, acc *c, int64_t c_stride)
 {

@@ -112,8 +112,8 @@ static __device__ __forceinline__ acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n plus the
-   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
+/* 2^n, for n within the exponents of normal numbers. The argument k is ACC_ROUND + n: the low bits of k are n plus the
+   exponent bits of 1. No number is converted to an integer: a conversion would fail for NaN and infinity. */
 static __device__ __forceinline__ acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
@@ -335,8 +335,8 @@ extern "C" __global__ void cg_lstm_f16_seq_forward(
 }
 
 /*
- * cg_lstm_f16_seq_forward_one: the same, one unit a thread, with the same arguments and bits, where
- * rows * ceil(units / 8) < 256 * multiprocessors.
+ * cg_lstm_f16_seq_forward_one: the same kernel, one unit a thread, with the same arguments and bits,
+ * where rows * ceil(units / 8) < 256 * multiprocessors.
  */
 extern "C" __global__ void cg_lstm_f16_seq_forward_one(
 	long long rows, long long units,

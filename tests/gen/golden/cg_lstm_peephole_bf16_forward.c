@@ -154,8 +154,8 @@ static INLINE acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n plus the
-   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
+/* 2^n, for n within the exponents of normal numbers. The argument k is ACC_ROUND + n: the low bits of k are n plus the
+   exponent bits of 1. No number is converted to an integer: a conversion would fail for NaN and infinity. */
 static INLINE acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);

@@ -91,7 +91,7 @@ static __device__ __forceinline__ struct acc4 load_acc(const acc *row, long long
  * dst[to[p], j] = src[from[p], j], or += with add, for 0 <= p < rows and j < columns.
  * Strides are in elements, from row to row.  Index arrays may be null.
  *
- *	src          in  acc     [., columns]    a stride of 0: one row for all
+ *	src          in  acc     [., columns]    with a stride of 0 every row is the first
  *	from         in  int64   [rows]          null: p
  *	dst          out real    [., columns]    shares no memory with the others
  *	to           in  int64   [rows]          null: p; names no row twice

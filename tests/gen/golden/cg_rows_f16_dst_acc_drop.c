@@ -111,14 +111,14 @@ static APART void cg_rows_f16_dst_acc_drop_run(int count, int add, const real *r
  * dst[to[p], j] = drop(src[from[p], j]), or += with add, for row <= p < rows and j < columns.
  * Strides are in elements, from row to row.  Index arrays may be null.
  *
- *	src          in  real    [., columns]    a stride of 0: one row for all
+ *	src          in  real    [., columns]    with a stride of 0 every row is the first
  *	from         in  int64   [rows]          null: p
  *	dst          out acc     [., columns]    shares no memory with the others
  *	to           in  int64   [rows]          null: p; names no row twice
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
  * Element j of row p is dropped if word (first_unit + j) % 4 of Philox(key, (first_unit + j) / 4, b[p],
- * first_t + t[p]) is less than below: a dropped
+ * first_t + t[p]) is less than `below`: a dropped
  * element becomes 0, any other is multiplied by scale.
  */
 void cg_rows_f16_dst_acc_drop(

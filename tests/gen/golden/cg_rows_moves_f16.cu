@@ -118,7 +118,7 @@ struct moves {
 /*
  * cg_rows_moves_f16:
  * for each of the moves dst[to[p], j] = src[from[p], j] or drop(src[from[p], j]), for 0 <= p < rows and j < columns;
- * no move touches what another writes.
+ * no move reads or writes memory that another move writes.
  *
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
