@@ -8,7 +8,7 @@ if [ -e .git ] && git ls-files -co --exclude-standard >/dev/null 2>&1; then
 	# git also lists tracked files that were deleted, and these are left out.
 	git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
 else
-	find . -type f ! -path './build*' | sed 's,^\./,,' | grep -vE \
+	find . -type f ! -path './build*' ! -path './_build*' ! -path './_inst*' | sed 's,^\./,,' | grep -vE \
 		-e '(^|/)(\.deps|\.libs|\.dirstamp|__pycache__|Makefile\.in|autom4te\.cache)(/|$)' \
 		-e '\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp|so|pyc)$' \
 		-e '^(aclocal\.m4$|build-aux/|Makefile$|config\.|configure$|libtool$|cellgen$|cellgrad$|tests/fake/lib/)' \

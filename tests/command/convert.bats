@@ -68,7 +68,7 @@ pytorch() {
 	metadata out | grep -qx cell:lstm_block
 	metadata out | grep -qx options:peephole
 	works convert --from block_v2 --to onnx in out
-	[[ $output == "lstm peephole, "*" to 4 of onnx" ]]
+	[[ $output == "lstm peephole, "*" to 4 of format onnx" ]]
 	tensors in "" fw/w_ru:F32:8,10 fw/b_ru:F32:10 fw/w_c:F32:8,5 fw/b_c:F32:5 bw/w_ru:F32:8,10 bw/b_ru:F32:10 bw/w_c:F32:8,5 bw/b_c:F32:5
 	works convert --from block --to onnx in out
 	[[ $output == "gru_block, num_layers=1, bidirectional, input_size=3, num_units=5, f32: 8 tensors of format block converted to 3 of format onnx" ]]
@@ -293,20 +293,20 @@ pytorch() {
 @test "a network without biases is converted from pytorch through keras, onnx, cellgrad and block, and back" {
 	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,5
 	works convert --from pytorch --to keras in out
-	[[ $output == *" to 2 of keras" ]]
+	[[ $output == *" to 2 of format keras" ]]
 	works convert --from keras --to onnx out next
 	works convert --from onnx --to cellgrad next last
 	metadata last | grep -qx bias:none
 	works convert --from cellgrad --to block last w
 	[ "$(number w b 0)" = 0 ]
 	works convert --from block --to pytorch w back
-	[[ $output == *" to 2 of pytorch" ]]
+	[[ $output == *" to 2 of format pytorch" ]]
 	cmp <(tail -c 640 in) <(tail -c 640 back)
 	# The argument bias=none is ignored if IN has biases that are not zero: OUT has them, and they are converted back.
 	one in
 	works convert --from pytorch --to cellgrad in out bias=none
 	works convert --from cellgrad --to pytorch out back
-	[[ $output == *" to 4 of pytorch" ]]
+	[[ $output == *" to 4 of format pytorch" ]]
 	tensors in "" w:F32:8,20
 	refuses "in:|b|missing|[20]" convert --from block --to cellgrad in out bias=none
 }
