@@ -120,7 +120,7 @@ CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 /**
  * @defgroup device Devices, streams and memory
  *
- * Errors: if backends are named, one of these opens, no other, or the call fails with the reasons.
+ * Errors: if backends are named, the call opens one of these or fails with the reasons, and opens no other.
  *
  * Threads: all calls on a context are safe from any thread.  Only one thread at a time may use a stream.
  * @{ */
@@ -353,7 +353,7 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  *
  * A cell is a set of equations read from text.  A cell is immutable and belongs to no device.
  *
- * Errors: CG_BUILD for a mistake in a text, CG_FILE for a file not read, CG_BAD_ARGUMENT, CG_NO_MEMORY.
+ * Errors: CG_BUILD for a mistake in a text, CG_FILE for an unreadable file, CG_BAD_ARGUMENT, CG_NO_MEMORY.
  *
  * Threads: all calls for cells are safe from any thread, and in forked children.
  * @{ */

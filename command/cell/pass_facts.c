@@ -92,7 +92,7 @@ int pass_facts_open(struct pass_facts *f, const struct cg_cell *cell, int option
 		if (function->serves == CG_FUNCTION_POINT) {
 			take_arguments(f, function);
 			take_schedule(f, function);
-		} else if (function->serves != CG_FUNCTION_POINT) {
+		} else {
 			take_sum(f, function);
 		}
 	}
