@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file
+/** @file
  * cellgrad: recurrent cells, networks of recurrent cells, and the gradients of both, on CPUs and GPUs.
  *
  * Shapes are row-major, the slowest dimension first: T steps, B rows of the batch, I input size, U units
@@ -11,10 +10,9 @@
  * A call that fails returns a negative enum cg_status, or NULL if it returns a pointer, and cg_message() then
  * gives the reason; a call that can fail and succeeds returns CG_OK or a pointer.  When an argument is
  * rejected, the memory of no output is changed, and a call that makes an object sets the caller's pointer to
- * that object to NULL.  The library never exits or aborts.  The library prints only if CELLGRAD_VERBOSE was 1
- * or calls when cg_open() or cg_adopt() ran: then one line on standard error for each call that computes, for
- * each choice among the backends when none is named, and, in the first cg_open() under one of these values,
- * for each unknown CELLGRAD_ variable.
+ * that object to NULL.  The library never exits or aborts.  It prints only if CELLGRAD_VERBOSE was 1 or calls
+ * when cg_open() or cg_adopt() ran: one line on standard error for each call that computes, for each choice
+ * among the backends when none is named, and, in the first such cg_open(), for each unknown CELLGRAD_ name.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
@@ -32,7 +30,7 @@
  * @par Compatibility
  * A struct whose first field is `size` may gain fields at its end in a later version.  A program compiled
  * with this header still runs with a later library: fields that the program does not have keep the values
- * that _init gives them.  A struct without `size` never changes. */
+ * that _init gives them.  A struct without `size` never changes.  An _init call takes sizeof its struct. */
 #ifndef CELLGRAD_H
 #define CELLGRAD_H
 
@@ -50,21 +48,16 @@ extern "C" {
 #define CG_API
 #endif
 
-/**
- * @defgroup status Versions, status codes and host memory
+/** @defgroup status Versions, status codes and host memory
  *
  * Errors: cg_message() describes this thread's last failure.
- *
  * Threads: all calls of this group are safe from any thread, except cg_set_allocator(), which must be the
  * first call of the library.
  * @{ */
 
-/** Major version of this header. */
-#define CG_VERSION_MAJOR 0
-/** Minor version of this header. */
-#define CG_VERSION_MINOR 2
-/** Patch version of this header. */
-#define CG_VERSION_PATCH 0
+#define CG_VERSION_MAJOR 0       /**< Major version of this header. */
+#define CG_VERSION_MINOR 2       /**< Minor version of this header. */
+#define CG_VERSION_PATCH 0       /**< Patch version of this header. */
 
 /** Result of a call. */
 enum cg_status {
@@ -75,8 +68,7 @@ enum cg_status {
 	CG_UNSUPPORTED  = -4,    /**< The call is not supported; the message says why, or what supports it. */
 	CG_BUILD        = -5,    /**< A kernel or a cell's text does not compile; the message says why. */
 	/** A call of a driver or a vendor's library failed; the message has the call's name, code and text.
-	 * The stream of the failed call may be unusable.  If a wait failed, host memory that was passed to a
-	 * call may be in use until the stream is closed. */
+	 * The stream may be unusable; after a failed wait, host memory may be in use until it closes. */
 	CG_DRIVER       = -6,
 	CG_FILE         = -7     /**< A file could not be read or written. */
 };
@@ -117,32 +109,27 @@ struct cg_allocator {
 CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 
 /** @} */
-/**
- * @defgroup device Devices, streams and memory
+/** @defgroup device Devices, streams and memory
  *
  * Errors: if backends are named, the call opens one of these or fails with the reasons, and opens no other.
- *
  * Threads: all calls on a context are safe from any thread.  Only one thread at a time may use a stream.
  * @{ */
 
 struct cg_context;               /**< One device of one backend, and the kernels built for it. */
 struct cg_stream;                /**< An in-order queue of work on a context. */
 
-/** Opens a device.
- *
- * If no backend is named, the library on Linux loads OpenCL drivers only if there are signs of a GPU: the
- * device file of a GPU, and a driver that is not for processors alone; otherwise OpenCL is passed over.
- * CG_BAD_ARGUMENT: for example, an unknown NAME (the message lists the backends), a malformed DEVICE, a
- * number of threads out of range, or an environment variable with a value that is not allowed (cellgrad(1)
- * lists the variables).  CG_NO_DEVICE: no device could be opened.
+/** Opens a device.  If no backend is named, the library on Linux loads OpenCL drivers only if there are signs
+ * of a GPU: the device file of a GPU, and a driver that is not for processors alone; otherwise OpenCL is
+ * passed over.  CG_BAD_ARGUMENT: for example, an unknown NAME (the message lists the backends), a malformed
+ * DEVICE, a number of threads out of range, or an environment variable with a value that is not allowed
+ * (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens and is not passed over).
  *        "cpu:threads=4" is a CPU context whose calls use at most 4 threads, the calling thread included.
  *        Without threads= the number of threads is CELLGRAD_CPU_THREADS, or one per processor that the
  *        process may run on and, on Linux, that the quota of its control group allows.
- * @param context Receives the context.  The caller closes it.
- */
+ * @param context Receives the context.  The caller closes it. */
 CG_API int  cg_open(const char *where, struct cg_context **context);
 /** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: for example, an unknown
  * backend, or a `device` that is not as described below.  CG_UNSUPPORTED: the backend adopts no context.
@@ -150,8 +137,7 @@ CG_API int  cg_open(const char *where, struct cg_context **context);
  * @param backend Name of the backend.
  * @param native The cl_context, which the context retains, or the CUcontext, which must outlive the context.
  * @param device One of the cl_context's cl_device_ids, or NULL if it has only one.  NULL for a CUcontext.
- * @param context Receives the context.  The caller closes it.
- */
+ * @param context Receives the context.  The caller closes it. */
 CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
 /** Closes a context; NULL is allowed. */
 CG_API void cg_close(struct cg_context *context);
@@ -159,9 +145,8 @@ CG_API void cg_close(struct cg_context *context);
  * of cg_describe() lives as long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
 /** Returns the i-th device as a name for cg_open(), or NULL past the last.  Unless about is NULL, *about
- * receives a description of the device, or why it cannot be opened.  Loads the drivers of all backends up to
- * the device's backend; past the last device, those of every backend.  Both texts live until this thread's
- * next call of cg_device(). */
+ * receives a description of the device, or why it cannot be opened.  Loads the drivers of the backends
+ * up to the device's; past the last device, all.  Both texts live until this thread's next cg_device(). */
 CG_API const char *cg_device(int i, const char **about);
 /** The caller's threads, which replace the library's own for calls on a CPU context. */
 struct cg_pool {
@@ -173,7 +158,7 @@ struct cg_pool {
 	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
 	void   *user;            /**< First argument of `run`; must live as long as the context. */
 };
-/** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
+/** Sets the field `size` and zeroes the rest. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
 /** Makes a context use the caller's threads; the library then starts none for it.  The caller's
  * threads give the same bits as the library's.  Call cg_pool_set() before the context has a stream or a plan.
@@ -182,27 +167,23 @@ CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
  * CG_UNSUPPORTED: the backend does not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
- * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from the op table, cellgrad's or TensorFlow's
- * (`cellgrad info` lists them). */
+ * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from `cellgrad info`, or TensorFlow's. */
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
 
-/** Opens a stream.
- *
- * Calls on a CPU stream return when they are complete.  Calls on other streams enqueue work and return; if
- * any argument is in host memory, they return when that memory has been read and written.  While a CUstream
- * is being captured, only calls whose arguments are all in device memory may be captured.  Until the capture
- * ends, cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with route cudnn)
- * return CG_UNSUPPORTED on every stream of the context: such calls would invalidate a capture in every mode
- * but the relaxed one.  Calls that allocate a workspace on the captured stream or, on a device without memory
- * pools, on any stream, return CG_UNSUPPORTED, too.  During a capture free and close nothing of the context.
+/** Opens a stream.  Calls on a CPU stream return when they are complete.  Calls on other streams enqueue work
+ * and return; if any argument is in host memory, they return when that memory has been read and written.
+ * While a CUstream is being captured, only calls whose arguments are all in device memory may be captured.
+ * Until the capture ends, cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with
+ * route cudnn) return CG_UNSUPPORTED on every stream of the context: they would invalidate a capture in every
+ * mode but the relaxed one.  Calls that allocate a workspace on the captured stream or, on a device without
+ * memory pools, on any stream, return CG_UNSUPPORTED, too.  Free and close nothing during a capture.
  *
  * @param context The device.  The stream keeps the context open.
  * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
  *        is retained, or a CUstream, which must live as long as the stream; NULL for a CPU.  CUDA's
  *        default stream, a NULL CUstream (also PyTorch's default), is passed as CU_STREAM_LEGACY, ((void
  *        *)1): NULL here creates a stream that does not wait for the default one.
- * @param stream Receives the stream.  The caller closes it.
- */
+ * @param stream Receives the stream.  The caller closes it. */
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
 /** Waits for all enqueued work and reports what failed since the last wait. */
 CG_API int  cg_stream_sync(struct cg_stream *stream);
@@ -212,8 +193,7 @@ CG_API void cg_stream_close(struct cg_stream *stream);
  * keeps up to 64 idle streams and their memory until it closes.  Safe from any thread. */
 CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream);
 /** Waits as cg_stream_sync() does, and returns the stream to the context or closes it.  Whatever the result,
- * the stream must not be used afterwards, except after CG_BAD_ARGUMENT for a stream that did not come from
- * cg_stream_take(). */
+ * do not use the stream afterwards, unless CG_BAD_ARGUMENT says that cg_stream_take() did not lend it. */
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
 /** Memory of an argument, dense unless a call has strides; the caller owns the memory.  A cg_mem of zeros
@@ -234,8 +214,7 @@ CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
  * memory without a whole huge page, for NULL, and on systems other than Linux. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 /** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux, without a
- * cg_allocator, memory of cg_alloc() has huge pages where the system grants them on request.  bytes = 0 gives
- * absent memory.  The caller frees the memory. */
+ * cg_allocator, it has huge pages if the system grants any.  0 bytes: absent memory.  The caller frees it. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
 /** Frees memory of cg_alloc() and zeroes the struct.  If the memory is absent, cg_free() frees nothing. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
@@ -245,8 +224,7 @@ CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from,
 CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes);
 
 /** @} */
-/**
- * @defgroup block TensorFlow's block ops
+/** @defgroup block TensorFlow's block ops
  *
  * One struct serves the forward and the gradient call: the gradient reads what the forward wrote.  An output
  * that is absent is not computed; an upstream gradient that is absent is zero; a forward call needs all its
@@ -255,7 +233,6 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  *
  * Errors: CG_BAD_ARGUMENT for an argument that is missing, has a wrong size, is out of range or overlaps an
  * output; CG_UNSUPPORTED, such as for a dtype that the device lacks; CG_NO_MEMORY, CG_BUILD and CG_DRIVER.
- *
  * Threads: _init and _work calls are safe from any thread; other calls use their stream.
  * @{ */
 
@@ -304,8 +281,7 @@ struct cg_lstm_block {
 	              wcf_grad, /**< Gradient of wcf. */  wco_grad, /**< Gradient of wco. */
 	              b_grad; /**< Gradient of b. */
 };
-/** Sets all memory absent, f32, CG_ICFO, T = 1, seq_len_max = -1, forget_bias = 1, cell_clip = 3 and the rest
- * 0.  size: sizeof the struct. */
+/** Sets all memory absent, f32, CG_ICFO, T = 1, seq_len_max = -1, forget_bias = 1, cell_clip = 3, else 0. */
 CG_API void cg_lstm_block_init(struct cg_lstm_block *op, size_t size);
 /** Computes the bytes of workspace that a pass over *op's sizes needs, whichever outputs are requested. */
 CG_API int  cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes);
@@ -318,8 +294,7 @@ CG_API int  cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_bl
  *
  *     c = tanh(x W_cx + (h_prev r) W_ch + b_c)    h = u (h_prev - c) + c
  *
- * (Cho et al. 2014: the reset gate applies before the product, unlike cuDNN's gru.)  TensorFlow has f32
- * only; this library has every dtype. */
+ * (Cho et al. 2014; the reset gate precedes the product, unlike cuDNN's gru.)  TensorFlow has f32 only. */
 struct cg_gru_block {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	int64_t B, /**< Batch size. */ I, /**< Input size. */ U; /**< Units. */
@@ -338,7 +313,7 @@ struct cg_gru_block {
 	struct cg_mem d_w_ru, /**< Gradient of w_ru. */  d_w_c, /**< Gradient of w_c. */
 	              d_b_ru, /**< Gradient of b_ru. */  d_b_c; /**< Gradient of b_c. */
 };
-/** Sets all memory absent and the rest 0 (f32).  size: sizeof the struct. */
+/** Sets all memory absent and the rest 0 (f32). */
 CG_API void cg_gru_block_init(struct cg_gru_block *op, size_t size);
 /** Computes the bytes of workspace that a pass over *op's sizes needs, whichever outputs are requested. */
 CG_API int  cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes);
@@ -348,13 +323,11 @@ CG_API int  cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_b
 CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op);
 
 /** @} */
-/**
- * @defgroup cell Cells
+/** @defgroup cell Cells
  *
  * A cell is a set of equations read from text.  A cell is immutable and belongs to no device.
  *
  * Errors: CG_BUILD for a mistake in a text, CG_FILE for an unreadable file, CG_BAD_ARGUMENT, CG_NO_MEMORY.
- *
  * Threads: all calls for cells are safe from any thread, and in forked children.
  * @{ */
 
@@ -364,9 +337,8 @@ struct cg_cell;                  /**< A cell: equations that were read from a te
 CG_API const struct cg_cell *cg_cell_find(const char *name);
 /** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
-/** Returns the name of the i-th cell of the shelf, or NULL past the last.  The shelf has cells from papers,
- * of which the library has the text, but no compiled kernels.  The kernels of the shelf's cells are made
- * at run time, as those of a cell from a file are. */
+/** Returns the name of the i-th cell of the shelf, or NULL past the last.  The shelf has the texts of cells
+ * from papers, whose kernels are made at run time, as those of a cell from a file are. */
 CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
@@ -406,17 +378,15 @@ struct cg_cell_parts {
 	/** What cg_rnn_init_params() sets `vectors` to; NaN: that call's rule for biases decides. */
 	double      vector_starts[CG_CELL_NAMES];
 };
-/** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
+/** Sets the field `size` and zeroes the rest. */
 CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);
 /** Describes a cell in *parts.  CG_BAD_ARGUMENT: cell or parts is NULL, or parts was not initialised. */
 CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts);
 
 /** @} */
-/**
- * @defgroup kernel Kernels: source text and calls
+/** @defgroup kernel Kernels: source text and calls
  *
  * Errors: CG_BAD_ARGUMENT, CG_UNSUPPORTED, CG_BUILD, CG_NO_MEMORY; each call lists its own causes.
- *
  * Threads: calls that return text are safe from any thread; cg_kernel_run() uses its stream.
  * @{ */
 
@@ -452,8 +422,7 @@ struct cg_arg {
 	const char   *name;      /**< Name in the kernel's text: "a_i", "c_prev", "p_o", "cell_clip". */
 	struct cg_mem mem;       /**< Rows of U elements; one row if per-unit; one element of a scalar. */
 	int64_t       stride;    /**< Elements from one row to the next. */
-	/** Value of a param, rounded to dtype before use, or of the kernel's argument "accumulate": 1 adds
-	 * the sums to the outputs, 0 overwrites the outputs. */
+	/** A param's value, rounded to dtype before use; of "accumulate": 1 adds to, 0 overwrites outputs. */
 	double        value;
 };
 /** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, shape CG_SUM the
@@ -471,8 +440,7 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 
 /** @} */
-/**
- * @defgroup network Networks over sequences
+/** @defgroup network Networks over sequences
  *
  * This group computes TensorFlow's CudnnRNN, V2 and V3 and their Backprops, with any cell.  A plan (struct
  * cg_rnn) fixes the network, and for each T the route, so forward and backward agree on the reserve space;
@@ -481,7 +449,6 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
  * U; G the number of gates with own weights.  Pseudo-layer l D + d is direction d of layer l.
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
- *
  * Threads: threads may share a plan.  Forward and backward calls use their stream; others are thread-safe.
  * @{ */
 
@@ -495,12 +462,10 @@ enum cg_input {
 /** Value of a param of a cell. */
 struct cg_value { const char *name; /**< The param. */ double value; /**< Its value. */ };
 
-/** A network.
- *
- * Layer l > 0 reads the outputs of all D directions of layer l - 1, after dropout.  Direction 1 starts at
- * each row's last valid step; so does the only direction if `reverse` is set.  A projection (Sak, Senior and
- * Beaufays 2014) multiplies the cell's output by a matrix [P, U], which gives h.  A projection requires a
- * cell of one stage with a cell state and a recurrent product, whose equations do not read h_prev.
+/** A network.  Layer l > 0 reads the outputs of all D directions of layer l - 1, after dropout.  Direction 1
+ * starts at each row's last valid step; so does the only direction if `reverse` is set.  A projection (Sak,
+ * Senior and Beaufays 2014) multiplies the cell's output by a matrix [P, U], which gives h.  A projection
+ * requires a cell of one stage with a cell state and a recurrent product, whose equations do not read h_prev.
  *
  * Routes.  If a vendor's library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
@@ -520,21 +485,14 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  * Routes differ in their bits and round as follows.  Gates are the results of activations, dgates the
  * gradients of their pre-activations, dh and dc the gradients that a step passes to the step before.
  * @verbatim
- *   composed  f32   everything in f32
- *   composed  f64   everything in f64
- *   composed  f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
- *   composed  bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
- *   scan      f32   everything in f32
- *   scan      f64   everything in f64
- *   scan      f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
- *   scan      bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
- *   cudnn     f32   everything in f32, sigmoid(x) with a relative error up to (4 + 2 abs(x)) 2^-24;
- *                   under allow_tf32 products in TF32, tanh with a relative error up to 2^-11
- *   cudnn     f64   everything in f64
- *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh with a relative error
- *                   up to 2^-11; with strict_rounding the route is composed
- *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits;
- *                   with strict_rounding the route is composed
+ *   composed, scan  f32, f64   everything in this dtype
+ *   composed, scan  f16, bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
+ *   cudnn           f32        everything in f32, sigmoid(x) with a relative error up to
+ *                              (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh with a
+ *                              relative error up to 2^-11
+ *   cudnn           f64        everything in f64
+ *   cudnn           f16, bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits, in f16 tanh with a
+ *                              relative error up to 2^-11; with strict_rounding the route is composed
  * @endverbatim */
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
@@ -558,12 +516,11 @@ struct cg_rnn_config {
 	int     reverse;         /**< 1: one direction, from each row's last valid step to its first. */
 	int     states_major;    /**< 1: states are [L*D B .] whatever time_major is, as PyTorch's are. */
 };
-/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major = 1, training = 1 and the rest 0.
- * size: sizeof the struct. */
+/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major = 1, training = 1 and the rest 0. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
 /** Checks a network and, unless its route is cudnn, builds its kernels for a device.  The plan keeps the
- * context open, and keeps what it needs of the cell.  The caller closes the plan. */
+ * context open and what it needs of the cell.  The caller closes the plan. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Releases one reference to a plan; NULL is allowed. */
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
@@ -571,8 +528,7 @@ CG_API void cg_rnn_close(struct cg_rnn *rnn);
  * it is open, or, once closed, as long as it is one of the 32 closed ones that cg_rnn_get() returned last.
  * The caller closes the plan. */
 CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
-/** Adds a reference to a plan: the plan closes after as many calls of cg_rnn_close() as of cg_rnn_open(),
- * cg_rnn_get() and cg_rnn_hold(). */
+/** Adds a reference, as cg_rnn_open() and cg_rnn_get() do: a plan closes when all references are released. */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
 /** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".
  * The text of cg_rnn_route() lives as long as the plan. */
@@ -661,17 +617,16 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
 CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed,
                                struct cg_mem params);
 
-/** Sizes and memory of a call; one struct serves forward and backward.
- *
- * The shapes below are those with time_major.  Without time_major sequences are [B T .], and states are
- * [B L*D .] unless states_major is set.  Row b has lengths[b] valid steps; beyond them inputs are not read
- * and outputs are zero.  For a row of length 0 the final state is the initial state, and the same holds for
- * their gradients.  Absent states and upstream gradients are zero; absent outputs are not computed.  input_c,
- * output_c and their gradients belong to the cell state: a cell without one has none of them.
+/** Sizes and memory of a call; one struct serves forward and backward.  The shapes below are those with
+ * time_major.  Without time_major sequences are [B T .], and states are [B L*D .] unless states_major is set.
+ * Row b has lengths[b] valid steps; beyond them inputs are not read and outputs are zero.  For a row of
+ * length 0 the final state is the initial state, and the same holds for their gradients.  Absent states and
+ * upstream gradients are zero; absent outputs are not computed.  input_c, output_c and their gradients belong
+ * to the cell state: a cell without one has none of them.
  *
  * Strides: a row, I or D*H elements, is dense.  An argument's bytes reach from the start of its first row to
- * the end of its last; memory between rows is neither read nor written.  In outputs the larger stride
- * spans all rows of the smaller one, so that rows do not overlap.
+ * the end of its last; memory between rows is neither read nor written.  In outputs the larger stride spans
+ * all rows of the smaller one, so that rows do not overlap.
  *
  * Dropout sets elements of layer l's output [T B D*H] to zero by a counter-based generator.  For one rate,
  * the mask depends only on seed, counter, l and the element's t (first_step in the first step), b and unit.
@@ -715,7 +670,7 @@ struct cg_rnn_call {
 	              output_s_backprop[3],    /**< Upstream gradients of output_s. */
 	              input_s_backprop[3];     /**< Gradients of input_s. */
 };
-/** Sets all memory absent and the rest 0.  size: sizeof the struct. */
+/** Sets all memory absent and the rest 0. */
 CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
 /** Computes a network's outputs: reads input, input_h, input_c and params; writes output, output_h, output_c
  * and, in training, reserve.  The lengths are read before the call returns.
@@ -745,20 +700,17 @@ CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
 CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter);
 
 /** @} */
-/**
- * @defgroup weights Weights of other programs
+/** @defgroup weights Weights of other programs
  *
  * A format is a list of tensors; each is made of regions of params in the format's own order and
  * orientation.  cellgrad-weights(7) describes every format.  No device is needed.
  *
  * Errors: CG_BAD_ARGUMENT, for example for an unknown format (the message has the nearest name, or all names)
  * or a wrong network; CG_UNSUPPORTED for what a format cannot hold.
- *
  * Threads: all calls for formats are safe from any thread.
  * @{ */
 
-/** Returns the i-th format's name (cellgrad canonical pytorch keras block block_v2 checkpoint onnx), or NULL
- * past the last. */
+/** Names format i (cellgrad canonical pytorch keras block block_v2 checkpoint onnx); NULL past the last. */
 CG_API const char *cg_format_name(int i);
 
 enum {
@@ -784,7 +736,7 @@ struct cg_weights {
 	void   *params;          /**< The parameters, in host memory, of any alignment. */
 	size_t  bytes;           /**< Size of `params`, which in format "cellgrad" are the only tensor. */
 };
-/** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
+/** Sets the field `size` and zeroes the rest. */
 CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
 /** Describes the k-th tensor of the network in the format; past the last its name is "".  Does not read
  * params.  CG_UNSUPPORTED: the format cannot hold a projection, per-unit weights, scalars, skip_input, the

@@ -68,7 +68,7 @@ expand "$header" | awk 'length > 110 { print FNR ": " length " columns" }' >"$wh
 [ ! -s "$why" ]
 report $? 'the header has at most 110 columns'
 
-awk '/@defgroup/ { name = $3; groups++; errors = threads = 0 } / \* Errors: / { errors = 1 } / \* Threads: / { threads = 1 }
+awk '/@defgroup/ { name = $3; groups++; errors = threads = 0 } /Errors: / { errors = 1 } /Threads: / { threads = 1 }
 	/@\{/ { if (!errors) print name ": no paragraph on errors"; if (!threads) print name ": no paragraph on threads" }
 	END { if (groups < 7) print groups " groups" }' "$header" >"$why"
 [ ! -s "$why" ]

@@ -20,9 +20,9 @@ def read(*path):
         return file.read()
 
 
-def version():
-    """Returns the version, from CG_VERSION_* in the header."""
-    return ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", read("runtime", "cellgrad.h"), re.M))
+def version(*header):
+    """Returns the version, from CG_VERSION_* in a header; without a path, in this source's."""
+    return ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)", read(*(header or ("runtime", "cellgrad.h"))), re.M))
 
 
 def project(folder=""):

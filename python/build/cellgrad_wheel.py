@@ -76,14 +76,12 @@ def built(room):
 def found(prefix):
     """Returns the path of the library in an installed prefix; raises BuildFailure if there is none, or if the header there is of
     another version."""
-    header = os.path.join(prefix, "include", "cellgrad.h")
     for folder in (os.path.join(prefix, "lib"), os.path.join(prefix, "lib64"), *glob.glob(os.path.join(prefix, "lib", "*-linux-*"))):
         if os.path.exists(os.path.join(folder, LIBRARY)):
             break
     else:
         raise BuildFailure(f"CELLGRAD_PREFIX={prefix}: there is no lib/{LIBRARY} in that folder, nor {LIBRARY} in lib64 or lib/*-linux-*")
-    with open(header, encoding="utf-8") as file:
-        theirs = ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", file.read(), re.M))
+    theirs = version(os.path.abspath(prefix), "include", "cellgrad.h")
     if theirs != version():
         raise BuildFailure(f"CELLGRAD_PREFIX={prefix} has cellgrad {theirs}, and this source is cellgrad {version()}")
     return os.path.join(folder, LIBRARY)
