@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers that recurrence.c, the steps of a recurrence, and span.c, the products over many steps, share.
+ * What the files of a recurrence share: recurrence.c, its steps; arguments.c, the memory of a kernel's arguments; span.c, the products over
+ * many steps.
  */
 #ifndef CG_RECURRENCE_H
 #define CG_RECURRENCE_H
@@ -16,6 +17,11 @@ static const struct cg_matrix none = { .stride = 0 };
 static inline int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
+}
+
+static inline int is_grad(const struct cg_recurrence *w)
+{
+	return w->kernel->pass == CG_GRAD || w->kernel->pass == CG_SEQ_GRAD;
 }
 
 static inline int n_stages(const struct cg_recurrence *w)
@@ -101,6 +107,18 @@ static inline int copy_rows(const struct cg_recurrence *w, int64_t rows, int64_t
 
 	return cg_copy_rows(w->stream, &r);
 }
+
+/* ---- arguments.c ---- */
+
+/* A step number that stands for all steps, in launches of the sums over all packed rows. */
+enum { CG_ALL_STEPS = -1 };
+/* What the arguments of a launch are bound to: the recurrence; the step or CG_ALL_STEPS; of a bias with two destinations, side 0 or 1. */
+struct cg_at_step { const struct cg_recurrence *recurrence; int64_t s; int side; };
+/* Binds an argument.  at_step: a struct cg_at_step. */
+int cg_recurrence_bind(const void *at_step, const struct cg_argument *, struct cg_operand *);
+/* The hidden state, and the cell's k-th saved value, after a step. */
+struct cg_matrix cg_recurrence_get_h(const struct cg_recurrence *, int64_t s);
+struct cg_matrix cg_recurrence_get_saved(const struct cg_recurrence *, int k, int64_t s);
 
 /* ---- span.c ---- */
 
