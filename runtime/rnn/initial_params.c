@@ -262,7 +262,7 @@ static void fill_forget(const struct filling *f, int pseudo_layer)
 	for (int part = CG_RNN_BIAS_W; part <= CG_RNN_BIAS_R; part++) {
 		const struct cg_rnn_region region = cg_network_part(net, pseudo_layer, part, f->choice->forget);
 
-		for (int64_t u = 0; u < region.columns; u++)
+		for (int64_t u = 0; region.rows && u < region.columns; u++)
 			cg_element_put(net->dtype, f->params + (size_t)(region.offset + u) * cg_dtype_bytes(net->dtype), part == CG_RNN_BIAS_W);
 	}
 }

@@ -310,6 +310,36 @@ static void test_seeds(void **state)
 	cg_rnn_close(rnn);
 }
 
+/* A gate of the input alone lacks bR, and with `no bias` both biases: unit_forget sets those that the gate has, and no other number. */
+static void test_forget_of_input(void **state)
+{
+	const struct { const char *text; double sum; } cells[] = {
+		{ "cell x\ninput a_f a_i\noutput h\nf = sigmoid(a_f)\nh = f * h_prev + a_i\nsave f h", 7 },
+		{ "cell x\ninput a_f a_i no bias\noutput h\nf = sigmoid(a_f)\nh = f * h_prev + a_i\nsave f h", 0 },
+	};
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct cg_rnn_config c = lstm_of(3, 7, 0);
+		struct cg_cell *cell;
+		struct cg_rnn_region r;
+		double sum = 0;
+		size_t bytes;
+
+		assert_int_equal(cg_cell_parse(cells[k].text, "x", &cell), CG_OK);
+		c.cell = cell;
+		c.options = NULL;
+		cg_rnn_close(init(&c, "zeros zeros zeros unit_forget", 1, numbers));
+		assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
+		for (size_t i = 0; i < bytes / sizeof *numbers; i++)
+			sum += fabs(numbers[i]);
+		assert_true(sum == cells[k].sum);
+		if (sum > 0)
+			assert_true(part_of(&c, CG_RNN_BIAS_W, "a_f", &r)[6] == 1);
+		cg_cell_close(cell);
+	}
+}
+
 static void test_refused_rules(void **state)
 {
 	struct cg_rnn_config c = lstm_of(2, 2, 0);
@@ -457,7 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_regions), cmocka_unit_test(test_refused_regions), cmocka_unit_test(test_rules), cmocka_unit_test(test_learnt),
-		cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_seeds), cmocka_unit_test(test_forget_of_input),
 		cmocka_unit_test(test_refused_rules), cmocka_unit_test(test_bound), cmocka_unit_test(test_counter),
 		cmocka_unit_test(test_host),
 	};
