@@ -33,8 +33,9 @@ def shelf_names() -> Tuple[str, ...]:
 class Cell:
     """A cell: the equations of one step of a recurrent network.
 
-    source: the name of a built-in cell or of a cell of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7)
-    describes the language of .cell files.
+    source: the name of a built-in cell or of a cell of the shelf, the path of a .cell file, or the text of one.
+    gen/README.md in the source describes the language of .cell files, and so does cellgrad-cell(7), a manual page that pip does not
+    install: `man ./man/cellgrad-cell.7` shows it in the source.
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `vector_starts`: the
     numbers that some vectors start from; `params`, each with its default, or None;

@@ -44,7 +44,8 @@ class Network:
     dropout: the probability of dropout between layers, in training; seed: the seed of dropout's masks.
     training: False makes no reserve space and has no dropout; there is no backward pass.
     reverse: one direction, from each sequence's last valid step to its first.
-    route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see cellgrad(3).
+    route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see
+    cellgrad(3), a manual page that pip does not install: `man ./man/cellgrad.3` shows it in the source.
     context: the device; None is `default_context()`.
 
     L is the number of layers, D the number of directions, H the width of a direction's output: proj, or units if proj is 0.
