@@ -34,7 +34,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     path = find_command()
     if path is None:
         print("cellgrad: there is no command: this package has none, as when it was built without jansson or popt, and there is none on the "
-              "PATH; install their development files (Debian: libjansson-dev libpopt-dev), then this package again",
+              "PATH; install their development files (Debian: libjansson-dev libpopt-dev), then this package again, or install the "
+              "command, on Debian the package cellgrad",
               file=sys.stderr)
         return 1
     # `cellgrad demo` reads the stored answers from this package, if the package has them and no option --data names another folder.
