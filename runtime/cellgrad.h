@@ -9,16 +9,16 @@
  * @par Errors
  * A call that fails returns a negative enum cg_status, or NULL if it returns a pointer, and cg_message() then
  * gives the reason; a call that can fail and succeeds returns CG_OK or a pointer.  When an argument is
- * rejected, the memory of no output is changed, and a call that makes an object sets the caller's pointer to
- * that object to NULL.  The library never exits or aborts.  It prints only if CELLGRAD_VERBOSE was 1 or calls
- * when cg_open() or cg_adopt() ran: one line on standard error for each call that computes, for each choice
- * among the backends when none is named, and, in the first such cg_open(), for each unknown CELLGRAD_ name.
+ * rejected, no output is changed, and a call that makes an object sets the caller's pointer to that object to
+ * NULL.  The library never exits or aborts.  It prints only if CELLGRAD_VERBOSE was "1" or "calls" when
+ * cg_open() or cg_adopt() ran: one line on standard error for each call that computes, each choice among the
+ * backends if none is named, and, in the first such cg_open(), each unknown CELLGRAD_ variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
  *
  * @par Ownership
- * The library uses no argument in host memory any more after a call returns, with two exceptions.  If a wait
+ * After a call returns, the library uses none of the call's host memory, with two exceptions.  If a wait
  * failed (CG_DRIVER), the host memory of a call may be in use until the stream is closed.  The library keeps
  * the pointer in field `user` of a cg_allocator and of a cg_pool.  Each object keeps the objects alive that
  * it was made from, so the order of closing does not matter.  Closing NULL does nothing.
@@ -79,7 +79,7 @@ enum cg_dtype {
 };
 /** Where memory is. */
 enum cg_place { CG_HOST, /**< Host memory. */ CG_DEVICE /**< Memory of a context's device. */ };
-/** What a kernel computes.  The CG_SEQ_ passes exist only for kernels (cg_kernel). */
+/** What a kernel computes.  CG_GRADGRAD and the CG_SEQ_ passes exist only for kernels (cg_kernel). */
 enum cg_pass {
 	CG_FORWARD, /**< The cell's equations. */  CG_GRAD, /**< Their gradient. */
 	CG_GRADGRAD, /**< The gradient of the gradient: second derivatives. */
@@ -111,7 +111,7 @@ CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 /** @} */
 /** @defgroup device Devices, streams and memory
  *
- * Errors: if backends are named, the call opens one of these or fails with the reasons, and opens no other.
+ * Errors: if backends are named, cg_open() opens one of these or fails with the reasons, and opens no other.
  * Threads: all calls on a context are safe from any thread.  Only one thread at a time may use a stream.
  * @{ */
 
@@ -144,9 +144,9 @@ CG_API void cg_close(struct cg_context *context);
 /** Describes a context in one line, such as its device, instruction set, libraries and their paths.  The text
  * of cg_describe() lives as long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
-/** Returns the i-th device as a name for cg_open(), or NULL past the last.  Unless about is NULL, *about
- * receives a description of the device, or why it cannot be opened.  Loads the drivers of the backends
- * up to the device's; past the last device, all.  Both texts live until this thread's next cg_device(). */
+/** Returns the i-th device, from 0 on, as a name for cg_open(), or NULL past the last.  Unless about is NULL,
+ * *about receives its description, or why it cannot be opened.  Loads the drivers of the device's backend and
+ * of those before it; past the last device, of all.  Both texts live until this thread's next cg_device(). */
 CG_API const char *cg_device(int i, const char **about);
 /** The caller's threads, which replace the library's own for calls on a CPU context. */
 struct cg_pool {
@@ -160,11 +160,10 @@ struct cg_pool {
 };
 /** Sets the field `size` and zeroes the rest. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
-/** Makes a context use the caller's threads; the library then starts none for it.  The caller's
- * threads give the same bits as the library's.  Call cg_pool_set() before the context has a stream or a plan.
- * *pool is copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan,
- * cg_stream_take() or cg_rnn_get() was called for it, `run` is NULL, or `threads` is out of range.
- * CG_UNSUPPORTED: the backend does not compute on host threads. */
+/** Makes a context use the caller's threads, which give the same bits; the library then starts none for it.
+ * Call cg_pool_set() before the context has a stream or a plan.  *pool is copied, and replaces an earlier
+ * pool.  CG_BAD_ARGUMENT: the context has a stream or a plan, cg_stream_take() or cg_rnn_get() was called for
+ * it, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the backend uses no host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
  * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from `cellgrad info`, or TensorFlow's. */
@@ -180,9 +179,9 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
  *
  * @param context The device.  The stream keeps the context open.
  * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
- *        is retained, or a CUstream, which must live as long as the stream; NULL for a CPU.  CUDA's
- *        default stream, a NULL CUstream (also PyTorch's default), is passed as CU_STREAM_LEGACY, ((void
- *        *)1): NULL here creates a stream that does not wait for the default one.
+ *        is retained, or a CUstream, which must live as long as the stream; NULL for a CPU.  CUDA's default
+ *        stream, a NULL CUstream (also PyTorch's default), is passed as CU_STREAM_LEGACY, ((void *)1): NULL
+ *        here creates a stream that does not wait for the default one.
  * @param stream Receives the stream.  The caller closes it. */
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
 /** Waits for all enqueued work and reports what failed since the last wait. */
@@ -197,9 +196,9 @@ CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
 /** Memory of an argument, dense unless a call has strides; the caller owns the memory.  A cg_mem of zeros
- * means that an input is absent or an output is not requested.  `bytes` is the size of the argument's shape
- * exactly, so that a wrong size is rejected: the caller shortens `bytes` of a larger allocation.  `work`, a
- * reserve space and arguments of cg_kernel_run() may be larger; empty ones (T or B is 0) have any size. */
+ * means that an input is absent or an output is not requested.  `bytes` must be exactly the size of the
+ * argument's shape: the caller shortens `bytes` of a larger allocation.  `work`, a reserve space and
+ * arguments of cg_kernel_run() may be larger.  Arguments without elements (T or B is 0) may have any size. */
 struct cg_mem {
 	void   *data;            /**< A host pointer, or the device's handle: a cl_mem, a CUdeviceptr. */
 	size_t  offset; /**< Bytes from `data` to the first element, a multiple of an element's size. */
@@ -208,10 +207,9 @@ struct cg_mem {
 };
 /** Describes host memory; NULL gives absent memory.  Memory of an input is only read. */
 CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
-/** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() of a CPU context does, without a
- * cg_allocator, for the memory that it allocates; large networks run faster in them.  cg_prefer_huge_pages()
- * helps if it is called before the memory is first written.  The call changes no byte, and does nothing for
- * memory without a whole huge page, for NULL, and on systems other than Linux. */
+/** Asks Linux for huge pages for the caller's host memory, in which large networks run faster.  Call
+ * cg_prefer_huge_pages() before the memory is first written.  It changes no byte, and does nothing for memory
+ * without a whole huge page, for NULL, and on systems other than Linux. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 /** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux, without a
  * cg_allocator, it has huge pages if the system grants any.  0 bytes: absent memory.  The caller frees it. */
@@ -341,8 +339,9 @@ CG_API const char *cg_cell_name(int i);
  * from papers, whose kernels are made at run time, as those of a cell from a file are. */
 CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
- * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
- * closes the cell.  Kernels and plans of a cell keep what they need, so the cell may be closed first. */
+ * is NAME:line:column: what was expected, the line and a caret.  NAME is name_in_errors, or "cell" if that is
+ * NULL.  The caller closes the cell, which must outlive each use of a cg_kernel or cg_rnn_config that points
+ * to it.  A plan keeps what it needs of the cell. */
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
 /** Reads a cell from a file; errors name its path.  CG_FILE: it is not readable text or over 2^20 bytes. */
 CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
@@ -363,7 +362,8 @@ struct cg_cell_parts {
 	            has_state;   /**< 1: the cell has a cell state: networks have input_c, output_c. */
 	int         n_gates, /**< Length of gates. */  n_vectors, /**< Length of vectors. */
 	            n_options, /**< Length of options. */  n_params; /**< Length of params. */
-	const char *gates[CG_CELL_NAMES]; /**< Gates with own weights, "a_i", in the cell's order. */
+	/** Gates with own weights, "a_i", in the cell's order; not gru's q_n, which has weights of a_n. */
+	const char *gates[CG_CELL_NAMES];
 	const char *vectors[CG_CELL_NAMES];    /**< Per-unit weights, "p_i". */
 	/** Index in `options` of each vector's option; -1: the cell always has the vector. */
 	int         vector_option[CG_CELL_NAMES];
@@ -401,7 +401,7 @@ enum cg_shape {
 struct cg_kernel {
 	const struct cg_cell *cell;  /**< The cell. */
 	const char *options;     /**< Names of the options that are on, comma-separated; NULL or "": none. */
-	int stage, /**< 1 to the number of stages; 0: all, in the order a caller runs them. */
+	int stage, /**< 1 to the number of stages; 0: all, in the order of the calls; see cg_kernel_run(). */
 	    pass, /**< An enum cg_pass. */  dtype, /**< An enum cg_dtype. */  shape; /**< An enum cg_shape. */
 };
 
@@ -429,13 +429,14 @@ struct cg_arg {
  * functions after these, which sum over rows and, for scalars, over units, too.
  *
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args`
- * needs an entry for each input.  A param with a default may be left out, and so may outputs: one output can
- * be computed alone.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of
- * CG_SEQ_* if the cell saves its output; other kernels are interpreted, with the same bits.  The bits of the
- * outputs are the same on every backend, processor and instruction set and for every number of threads,
- * except those of a NaN: every backend gives a NaN there, of any sign and payload; and except on a device
- * whose cg_describe() says "not the same bits".  args has n arguments, in any order.  rows = 0 is legal.
- * CG_BAD_ARGUMENT: for example, an argument is missing, unknown or too small, or overlaps an output. */
+ * needs an entry for each input.  It may lack params with a default, "accumulate", which is then 0, and
+ * outputs: one output can be computed alone.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are
+ * compiled, and those of CG_SEQ_* if the cell saves its output; other kernels are interpreted, with the same
+ * bits.  The bits of the outputs are the same on every backend, processor and instruction set and for every
+ * number of threads, except those of a NaN: every backend gives a NaN there, of any sign and payload; and
+ * except on a device whose cg_describe() says "not the same bits".  args has n arguments, in any order.  rows
+ * may be 0.  Stages of a cell run one at a time.  CG_BAD_ARGUMENT: for example, stage is 0 for a cell of
+ * several stages, or an argument is missing, unknown or too small, or overlaps an output. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 
@@ -446,7 +447,7 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
  * cg_rnn) fixes the network, and for each T the route, so forward and backward agree on the reserve space;
  * each call has its own T, B, lengths, strides and counter.  L is the number of layers; D the number of
  * directions, 1 or 2; P the projection size; H the size of the hidden state, P if there is a projection, else
- * U; G the number of gates with own weights.  Pseudo-layer l D + d is direction d of layer l.
+ * U; G the number of gates with own weights (cg_cell_parts).  Pseudo-layer l D + d is direction d of layer l.
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
  * Threads: threads may share a plan.  Forward and backward calls use their stream; others are thread-safe.
@@ -547,15 +548,14 @@ struct cg_rnn_sizes {
  * params has one layout on every backend: for each pseudo-layer the input matrices [U, in] of the gates in
  * the cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the
  * biases bW of the gates, then bR; then for each pseudo-layer the per-unit vectors that the cell has with its
- * options; then for each the scalars.
+ * options; then for each pseudo-layer the scalars.  `in` is I in layer 0, else D H.
  *
- * The reserve space has a header of 64 bytes.  On routes composed and scan the reserve space then has, for
- * each valid step and pseudo-layer, [U] of each value that the cell saves, of its output and of its states
- * (the states in acc).  On routes composed and scan the reserve space also has [U] of each gate
- * pre-activation (in acc) if the cell's gradient reads them.  All these values of the reserve space are in
- * blocks of a multiple of 64 bytes.  On route cudnn the reserve space has, after the header, the outputs and
- * what cuDNN saves.  work also suffices for calls of fewer steps or rows if both calls have lengths or
- * neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or bytes. */
+ * The reserve space has a header of 64 bytes.  On routes composed and scan the header is followed, for each
+ * valid step and pseudo-layer, by [U] of each value that the cell saves, of its output and of its states (the
+ * states in acc).  If the cell's gradient reads gate pre-activations, [U] of each of them (in acc) is also in
+ * the reserve space.  All these values are in blocks of a multiple of 64 bytes.  On route cudnn the header is
+ * followed by the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or rows if both
+ * calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -576,9 +576,9 @@ struct cg_rnn_region {
 	int64_t offset,          /**< Index, in params, of the region's first element. */
 	        rows, /**< Rows; 0: the region is not present. */  columns; /**< Columns. */
 };
-/** Locates a region by number.  id: 0 to G - 1 a gate's input matrix, or its bias bW if bias is 1; G to 2 G -
- * 1 its recurrent matrix, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors, then the scalars.
- * CG_BAD_ARGUMENT: no such pseudo-layer or id. */
+/** Locates a region by number.  id 0 to G - 1: a gate's input matrix, or its bias bW if bias is 1; G to
+ * 2 G - 1: its recurrent matrix, or bR if bias is 1; 2 G: the projection; from 2 G + 1 on: the per-unit
+ * vectors, then the scalars.  CG_BAD_ARGUMENT: no such pseudo-layer or id. */
 CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias,
                           struct cg_rnn_region *region);
 /** Kinds of regions. */
@@ -625,8 +625,8 @@ CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint
  * to the cell state: a cell without one has none of them.
  *
  * Strides: a row, I or D*H elements, is dense.  An argument's bytes reach from the start of its first row to
- * the end of its last; memory between rows is neither read nor written.  In outputs the larger stride spans
- * all rows of the smaller one, so that rows do not overlap.
+ * the end of its last; memory between rows is neither read nor written.  In outputs the larger stride must
+ * span all rows of the smaller one, so that rows do not overlap.
  *
  * Dropout sets elements of layer l's output [T B D*H] to zero by a counter-based generator.  For one rate,
  * the mask depends only on seed, counter, l and the element's t (first_step in the first step), b and unit.
