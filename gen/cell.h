@@ -372,6 +372,35 @@ void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
  * multiprocessor; 0: the second, or the only one, in which a thread takes one unit. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
+/*
+ * The step loop: in the dialects of GPUs, a second form of a function over elements that computes all steps of a sequence in one launch.
+ * Cells whose elements depend on no other unit's element of the step before have one: cells without a recurrent product and without means.
+ * A thread computes an element of all steps, one step after the other, backward from the last step on, with the bits of a launch for each
+ * step.
+ */
+int cg_has_step_loop(const struct cg_pass_plan *, const struct cg_function *);
+/* The name of the function's step loop. */
+void cg_step_loop_key(const struct cg_function *, char key[CG_KEY_MAX]);
+/* What memory a step loop takes for an argument of the function. */
+enum cg_in_steps {
+	CG_STEPS_SAME,                   /* what the function takes: the steps share a weight, a scalar or a param */
+	CG_STEPS_ROWS,                   /* the rows of all steps */
+	/* The step before, backward the step after, passes the value in a register; the memory has the value for the first step that is
+	 * computed.  Backward the second memory, with the rows of all steps, receives each step's value. */
+	CG_STEPS_PASSED,
+	/* Backward, the value before a step: the memory has that before the sequence, the second memory has the values after all steps. */
+	CG_STEPS_BEFORE,
+	CG_STEPS_FIRST                   /* backward, the gradient of the value before the sequence */
+};
+int cg_in_steps(const struct cg_pass_plan *, const struct cg_argument *);
+/* The parameters of a step loop are rows and units; the number of steps; the table of their first rows; the first row of step 0, and the
+ * number of rows from there to the first row of the next step; then, for each argument of the function behind rows and units, its
+ * parameters, and those of its second memory if it has one.  own, second: the names of an argument's memory and of its second memory;
+ * second is "" if there is none. */
+enum { CG_STEP_NAME_MAX = CG_NAME_MAX + 32 };
+void cg_step_loop_names(const struct cg_pass_plan *, const struct cg_argument *, char own[CG_STEP_NAME_MAX], char second[CG_STEP_NAME_MAX]);
+int cg_has_second_memory(const struct cg_pass_plan *, const struct cg_argument *);
+
 /* Does the function write the argument?  A function that computes means writes the memory of means. */
 int cg_is_written(const struct cg_function *, const struct cg_argument *);
 /* Does the function that computes means read means of a lower level, too? */

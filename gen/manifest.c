@@ -45,44 +45,101 @@ static void number(struct cg_text *text, double value)
 	cg_text_put(text, digits);
 }
 
+/* What the manifest says of an argument's memory beside what it says of the argument: its name, its flow and, in a step loop, the member
+ * "steps"; NULL: none. */
+struct entry { const char *name, *flow, *steps; };
+
+/* Prints the entries of one argument: its own, and those of the offset, the stride and the second place that follow it. */
+static void put_argument(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, const struct cg_argument *a,
+                         struct entry m, struct cg_text *text, int *first)
+{
+	const int is_optional = cg_is_array(a), memory = is_optional || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS;
+
+	begin(text, first);
+	cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
+	               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", m.name, roles[a->role], a->index,
+	               orders[a->derivative], kinds[a->kind], type(plan, a), m.flow, is_optional ? "true" : "false");
+	if (m.steps)
+		cg_text_printf(text, ", \"steps\": \"%s\"", m.steps);
+	if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
+		cg_text_put(text, ", \"default\": ");
+		number(text, plan->cell->params[a->index].value);
+	}
+	cg_text_put(text, "}");
+	if (memory && cg_dialects[lang].offsets) {
+		begin(text, first);
+		cg_text_printf(text, "{\"name\": \"%s_offset\", \"of\": \"%s\", \"kind\": \"offset\", \"type\": \"u64\", "
+		               "\"flow\": \"in\"}", m.name, m.name);
+	}
+	if (a->kind == CG_KIND_TENSOR) {
+		begin(text, first);
+		cg_text_printf(text, "{\"name\": \"%s_stride\", \"of\": \"%s\", \"kind\": \"stride\", \"type\": \"i64\", "
+		               "\"flow\": \"in\"}", m.name, m.name);
+	}
+	if (cg_dialects[lang].sum_out && cg_has_second(function, a)) {
+		begin(text, first);
+		cg_text_printf(text, "{\"name\": \"%s_second\", \"of\": \"%s\", \"kind\": \"second\", \"type\": \"i64\", "
+		               "\"flow\": \"in\"}", m.name, m.name);
+	}
+}
+
 static void arguments(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
 	int first = 1;
 
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
-		int is_optional = cg_is_array(a);
-		int memory = is_optional || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS;
-		int out = cg_is_written(function, a), both = a->kind == CG_KIND_MEANS && out && cg_reads_means(function);
+		const int out = cg_is_written(function, a), both = a->kind == CG_KIND_MEANS && out && cg_reads_means(function);
 
-		if (!cg_is_parameter(function, a))
+		if (cg_is_parameter(function, a))
+			put_argument(plan, function, lang, a, (struct entry){ a->name, both ? "inout" : out ? "out" : "in", NULL }, text, &first);
+	}
+}
+
+/* Prints the entries of the parameters of a step loop that are of no argument of the function. */
+static void step_counts(int lang, struct cg_text *text, int *first)
+{
+	static const char *const counts[] = { "acc_steps", "acc_start", "acc_apart" };
+
+	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+		begin(text, first);
+		cg_text_printf(text, "{\"name\": \"%s\", \"kind\": \"count\", \"type\": \"i64\", \"flow\": \"in\"}", counts[k]);
+		if (k)
 			continue;
-		begin(text, &first);
-		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
-		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
-		               orders[a->derivative], kinds[a->kind], type(plan, a), both ? "inout" : out ? "out" : "in",
-		               is_optional ? "true" : "false");
-		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
-			cg_text_put(text, ", \"default\": ");
-			number(text, plan->cell->params[a->index].value);
-		}
-		cg_text_put(text, "}");
-		if (memory && cg_dialects[lang].offsets) {
-			begin(text, &first);
-			cg_text_printf(text, "{\"name\": \"%s_offset\", \"of\": \"%s\", \"kind\": \"offset\", \"type\": \"u64\", "
-			               "\"flow\": \"in\"}", a->name, a->name);
-		}
-		if (a->kind == CG_KIND_TENSOR) {
-			begin(text, &first);
-			cg_text_printf(text, "{\"name\": \"%s_stride\", \"of\": \"%s\", \"kind\": \"stride\", \"type\": \"i64\", "
-			               "\"flow\": \"in\"}", a->name, a->name);
-		}
-		if (cg_dialects[lang].sum_out && cg_has_second(function, a)) {
-			begin(text, &first);
-			cg_text_printf(text, "{\"name\": \"%s_second\", \"of\": \"%s\", \"kind\": \"second\", \"type\": \"i64\", "
-			               "\"flow\": \"in\"}", a->name, a->name);
+		begin(text, first);
+		cg_text_put(text, "{\"name\": \"acc_offsets\", \"kind\": \"table\", \"type\": \"i64\", \"flow\": \"in\", \"optional\": true}");
+		if (cg_dialects[lang].offsets) {
+			begin(text, first);
+			cg_text_put(text, "{\"name\": \"acc_offsets_offset\", \"of\": \"acc_offsets\", \"kind\": \"offset\", \"type\": \"u64\", "
+			                  "\"flow\": \"in\"}");
 		}
 	}
+}
+
+/* Prints, for a GPU's dialect, the step loop of a function.  Member "steps" of a tensor: "all", rows of all steps; "first" or "last", the
+ * rows of the batch, of the first step or of each row's last step. */
+static void step_loop(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
+{
+	const int is_backward = plan->pass == CG_PASS_SEQ_GRAD;
+	char key[CG_KEY_MAX], own[CG_STEP_NAME_MAX], second[CG_STEP_NAME_MAX];
+	int first = 1;
+
+	cg_step_loop_key(function, key);
+	cg_text_printf(text, ",\n      \"step_loop\": {\"function\": \"%s\", \"threads\": [\"units\", \"rows\"], \"arguments\": [", key);
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+		const int in_steps = cg_in_steps(plan, a);
+		const char *of = in_steps == CG_STEPS_ROWS ? "all" : in_steps == CG_STEPS_PASSED && is_backward ? "last" : "first";
+
+		cg_step_loop_names(plan, a, own, second);
+		put_argument(plan, function, lang, a, (struct entry){ own, a->out ? "out" : "in", in_steps == CG_STEPS_SAME ? NULL : of }, text,
+		             &first);
+		if (a->role == CG_ROLE_UNITS)
+			step_counts(lang, text, &first);
+		if (*second)
+			put_argument(plan, function, lang, a, (struct entry){ second, in_steps == CG_STEPS_PASSED ? "out" : "in", "all" }, text, &first);
+	}
+	cg_text_put(text, "\n      ]}");
 }
 
 /* Prints, for CUDA C, how many units a thread takes in a run, and the kernel's second form with the condition for its launch. */
@@ -175,6 +232,8 @@ int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text 
 		if (function->shape == CG_FUNCTION_MEAN)
 			cg_text_printf(text, "\"serves\": \"%s\",\n      ", served_by(function)->key);
 		launch(plan, function, lang, text);
+		if (!cg_dialects[lang].strips && cg_has_step_loop(plan, function))
+			step_loop(plan, function, lang, text);
 		cg_text_put(text, ",\n      \"arguments\": [");
 		arguments(plan, function, lang, text);
 		cg_text_put(text, "\n      ]}");

@@ -44,50 +44,12 @@ static void put_mean(const struct printer *p, struct cg_text *text, const struct
 	               p->function->means, a->index);
 }
 
-static const char *parameter_form(const struct printer *p, const struct cg_argument *a)
-{
-	const struct cg_dialect *d = p->dialect;
-
-	if (d->sum_out && cg_has_second(p->function, a))
-		return d->sum_out;
-	switch (a->kind) {
-	case CG_KIND_TENSOR:   return a->out ? d->tensor_out : d->tensor_in;
-	case CG_KIND_PER_UNIT:
-	case CG_KIND_ELEMENT:  return a->out ? d->unit_out : d->unit_in;
-	case CG_KIND_SCRATCH:  return a->out ? d->scratch_out : d->scratch_in;
-	case CG_KIND_MEANS:    return p->function->shape == CG_FUNCTION_MEAN ? d->scratch_out : d->scratch_in;
-	case CG_KIND_SCALAR:   return d->scalar;
-	}
-	return d->count;
-}
-
-static void put_form(const struct printer *p, struct cg_text *text, const char *form, const struct cg_argument *a,
-                     const char *value)
-{
-	const char *const holes[] = { "name", a->name, "type", cg_print_type(p, a), "value", value ? value : "", NULL };
-
-	cg_fill(text, form, strlen(form), holes);
-}
-
-static void separate(struct cg_text *text, const char *with)
-{
-	if (text->length)
-		cg_text_put(text, with);
-}
-
 /* Prints the parameters of the function. alone: the dialect's qualifier of pointers to memory that no other pointer reaches, or "". */
 static void put_parameters(struct printer *p, struct cg_text *text, const char *alone)
 {
-	for (int k = 0; k < p->function->n_arguments; k++) {
-		const struct cg_argument *a = &p->function->arguments[k];
-		const char *const holes[] = { "name", a->name, "type", cg_print_type(p, a), "restrict", alone, NULL };
-		const char *form = parameter_form(p, a);
-
-		if (cg_is_parameter(p->function, a)) {
-			separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
-			cg_fill(text, form, strlen(form), holes);
-		}
-	}
+	for (int k = 0; k < p->function->n_arguments; k++)
+		if (cg_is_parameter(p->function, &p->function->arguments[k]))
+			cg_print_parameter(p, text, &p->function->arguments[k], p->function->arguments[k].name, alone);
 }
 
 static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, p->dialect->restricted); }
@@ -108,8 +70,8 @@ static void put_names(struct printer *p, struct cg_text *text)
 
 		if (!cg_is_parameter(p->function, a))
 			continue;
-		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
-		put_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
+		cg_print_separator(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
+		cg_print_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
 		               cg_is_array(a) || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS ? memory : "@name@", a, NULL);
 	}
 }
@@ -123,8 +85,8 @@ static void run_parameters(struct printer *p, struct cg_text *text)
 
 		if (!is_of_strip(a))
 			continue;
-		separate(text, ",\n");
-		put_form(p, text, is_by_value(a) ? "acc @name@" :
+		cg_print_separator(text, ",\n");
+		cg_print_form(p, text, is_by_value(a) ? "acc @name@" :
 		               cg_is_parameter(p->function, a) ? form : "acc *restrict sum_@name@", a, NULL);
 	}
 }
@@ -139,25 +101,25 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 		char form[160];
 
 		if (a->kind == CG_KIND_SCALAR) {
-			separate(text, ",\n");
+			cg_print_separator(text, ",\n");
 			cg_text_put(text, a->name);
 		} else if (a->kind == CG_KIND_MEAN && !a->out) {
-			separate(text, ",\n");
+			cg_print_separator(text, ",\n");
 			put_mean(p, text, a);
 		} else if (a->kind == CG_KIND_MEAN) {
-			separate(text, ",\n");
+			cg_print_separator(text, ",\n");
 			cg_text_printf(text, "acc_terms[%d]", value++);
 		} else if (is_by_value(a)) {
-			separate(text, ",\n");
-			put_form(p, text, p->plain ? "@name@ ? *@name@ : 0" : "@name@ ? to_acc(*@name@) : 0", a, NULL);
+			cg_print_separator(text, ",\n");
+			cg_print_form(p, text, p->plain ? "@name@ ? *@name@ : 0" : "@name@ ? to_acc(*@name@) : 0", a, NULL);
 		} else if (cg_is_array(a) && !cg_is_parameter(p->function, a)) {
-			separate(text, ",\n");
+			cg_print_separator(text, ",\n");
 			cg_text_printf(text, "sums + %d * units + first", value++);
 		} else if (cg_is_array(a)) {
-			separate(text, ",\n");
+			cg_print_separator(text, ",\n");
 			snprintf(form, sizeof form, a->out ? "@name@ ? @name@ + %s : no_@name@" : "@name@ ? @name@ + %s : absent%s", at,
 			         a->type == CG_TYPE_ACC && !p->plain ? "_acc" : "");
-			put_form(p, text, form, a, NULL);
+			cg_print_form(p, text, form, a, NULL);
 		}
 	}
 }
@@ -181,26 +143,8 @@ static void absent(struct printer *p, struct cg_text *text)
 		const struct cg_argument *a = &p->function->arguments[k];
 
 		if (cg_is_array(a) && a->out && cg_is_parameter(p->function, a))
-			put_form(p, text, "@type@ no_@name@[STRIP];\n", a, NULL);
+			cg_print_form(p, text, "@type@ no_@name@[STRIP];\n", a, NULL);
 	}
-}
-
-static int plain(const struct printer *p, const struct cg_argument *a)
-{
-	return p->plain || a->type == CG_TYPE_ACC;
-}
-
-static const char *load_form(const struct printer *p, const struct cg_argument *a)
-{
-	const struct cg_dialect *d = p->dialect;
-
-	if (a->kind == CG_KIND_ELEMENT)
-		return plain(p, a) ? d->load_element_plain : d->load_element;
-	if (p->runs)
-		return plain(p, a) ? d->from_run_plain : d->from_run;
-	if (a->kind == CG_KIND_PER_UNIT)
-		return plain(p, a) ? d->load_unit_plain : d->load_unit;
-	return plain(p, a) ? d->load_plain : d->load;
 }
 
 static void loads(struct printer *p, struct cg_text *text)
@@ -209,15 +153,13 @@ static void loads(struct printer *p, struct cg_text *text)
 		const struct cg_argument *a = &p->function->arguments[k];
 
 		if (!a->out && a->kind == CG_KIND_MEAN && !p->dialect->strips) {
-			separate(text, "\n");
+			cg_print_separator(text, "\n");
 			cg_text_printf(text, "const acc %s = ", a->name);
 			put_mean(p, text, a);
 			cg_text_put(text, ";");
 		}
-		if (!a->out && cg_is_array(a) && load_form(p, a)) {
-			separate(text, "\n");
-			put_form(p, text, load_form(p, a), a, NULL);
-		}
+		if (!a->out && cg_is_array(a))
+			cg_print_load(p, text, a, a->name);
 	}
 }
 
@@ -228,8 +170,8 @@ static void run_ins(struct printer *p, struct cg_text *text)
 		const struct cg_argument *a = &p->function->arguments[k];
 
 		if (!a->out && cg_is_array(a) && a->kind != CG_KIND_ELEMENT) {
-			separate(text, "\n");
-			put_form(p, text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
+			cg_print_separator(text, "\n");
+			cg_print_form(p, text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
 		}
 	}
 }
@@ -238,56 +180,25 @@ static void each_out(struct printer *p, struct cg_text *text, const char *form)
 {
 	for (int k = 0; k < p->function->n_arguments && p->runs; k++)
 		if (p->function->arguments[k].out) {
-			separate(text, "\n");
-			put_form(p, text, form, &p->function->arguments[k], NULL);
+			cg_print_separator(text, "\n");
+			cg_print_form(p, text, form, &p->function->arguments[k], NULL);
 		}
 }
 
 static void run_outs(struct printer *p, struct cg_text *text) { each_out(p, text, p->dialect->run_out); }
 static void run_puts(struct printer *p, struct cg_text *text) { each_out(p, text, p->dialect->run_put); }
 
-/* Prints the equation from which a node comes, unless it is that of the node before. */
-static void put_equation(const struct printer *p, struct cg_text *text, const struct cg_node *node, int *origin)
-{
-	if (node->origin < 0 || node->origin == *origin)
-		return;
-	*origin = node->origin;
-	cg_text_printf(text, "%s/* %s */\n", text->length ? "\n" : "", p->plan->cell->values[*origin].line);
-}
-
-static void statements(struct printer *p, struct cg_text *text)
-{
-	int origin = -1;
-
-	for (int k = 0; k < p->function->n_schedule; k++) {
-		int id = p->function->schedule[k];
-		const struct cg_node *node = &p->plan->graph.nodes[id];
-
-		if (!p->name[id])
-			continue;
-		separate(text, "\n");
-		put_equation(p, text, node, &origin);
-		cg_text_printf(text, "const acc %s = ", p->name[id]);
-		cg_print_expression(p, text, id, 1);
-		cg_text_put(text, ";");
-	}
-}
-
 static void stores(struct printer *p, struct cg_text *text)
 {
-	const struct cg_dialect *d = p->dialect;
-	const char *form = p->runs ? d->to_run : d->store, *form_plain = p->runs ? d->to_run_plain : d->store_plain;
-
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 		struct cg_text value = { text->resize, NULL, 0, 0, 0 };
 
 		if (!a->out)
 			continue;
-		separate(text, "\n");
 		cg_print_expression(p, &value, a->node, 0);
 		text->failed |= value.failed;
-		put_form(p, text, plain(p, a) ? form_plain : form, a, value.at);
+		cg_print_store(p, text, a, a->name, value.at);
 		value.resize(value.at, 0);
 	}
 }
@@ -325,14 +236,14 @@ static void each_value(struct printer *p, struct cg_text *text, const char *sect
 		if (!a->out || a->kind == CG_KIND_SCRATCH)
 			continue;
 		snprintf(which, sizeof which, "%d", value++);
-		separate(text, "\n");
+		cg_print_separator(text, "\n");
 		if (p->function->shape == CG_FUNCTION_SUM_PART)
 			cg_print_expression(p, &term, a->node, 0);
 		if (p->function->shape == CG_FUNCTION_MEAN) {
 			cg_print_expression(p, &term, p->plan->graph.nodes[a->node].a, 0);
 			put_mean(p, &mean, a);
 			if (!strcmp(section, "add"))
-				put_equation(p, text, &p->plan->graph.nodes[a->node], &origin);
+				cg_print_equation(p, text, &p->plan->graph.nodes[a->node], &origin);
 		}
 		const char *const holes[] = { "name", a->name, "which", which, "value", term.at ? term.at : "", "mean", mean.at ? mean.at : "",
 			"key", p->function->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
@@ -422,9 +333,9 @@ static void add_lists(struct printer *p, const struct cg_text *text, struct hole
 	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); int shapes; } lists[] = {
 		{ "parameters", parameters, ANY }, { "element_parameters", element_parameters, ANY }, { "names", put_names, ANY },
 		{ "run_parameters", run_parameters, ANY }, { "run_arguments", run_arguments, ANY }, { "absent", absent, ANY },
-		{ "loads", loads, POINT | PART | MEAN }, { "statements", statements, POINT | PART | MEAN }, { "stores", stores, POINT },
+		{ "loads", loads, POINT | PART | MEAN }, { "statements", cg_print_statements, POINT | PART | MEAN }, { "stores", stores, POINT },
 		{ "about", cg_print_about, ANY }, { "run_ins", run_ins, ANY }, { "run_outs", run_outs, ANY }, { "run_puts", run_puts, ANY },
-		{ "one", one, ANY }, { "interleave", interleave, ANY }
+		{ "one", one, ANY }, { "interleave", interleave, ANY }, { "steps", cg_print_step_loop, POINT }
 	};
 
 	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)

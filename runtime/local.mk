@@ -14,7 +14,7 @@ noinst_LTLIBRARIES += %D%/libwhole.la
 	%D%/device/context.c %D%/device/idle_streams.c %D%/device/open.c %D%/device/workspace.c %D%/device/staging.c %D%/device/kernel.c %D%/device/generated.c \
 	%D%/op/op.h %D%/op/run.h %D%/op/shape.h %D%/op/shape.c %D%/op/check.c %D%/op/attribute.c %D%/op/list.c %D%/op/run.c %D%/op/verbose.c %D%/op/kernel_run.c \
 	%D%/rnn/rnn.h %D%/rnn/recurrence.h %D%/rnn/network_op.h %D%/rnn/op_rows.h %D%/rnn/op_rows.c %D%/rnn/plan.c %D%/rnn/cell_layout.c %D%/rnn/route.c %D%/rnn/sizes.c %D%/rnn/call.c \
-	%D%/rnn/params.c %D%/rnn/plan_cache.c %D%/rnn/initial_params.c %D%/rnn/reserve.c %D%/rnn/packed.c %D%/rnn/vendor_rows.c %D%/rnn/storage.c %D%/rnn/layers.c %D%/rnn/pseudo_layer.c %D%/rnn/recurrence.c %D%/rnn/arguments.c %D%/rnn/span.c \
+	%D%/rnn/params.c %D%/rnn/plan_cache.c %D%/rnn/initial_params.c %D%/rnn/reserve.c %D%/rnn/packed.c %D%/rnn/vendor_rows.c %D%/rnn/storage.c %D%/rnn/layers.c %D%/rnn/pseudo_layer.c %D%/rnn/recurrence.c %D%/rnn/one_launch.c %D%/rnn/arguments.c %D%/rnn/span.c \
 	%D%/block/block.h %D%/block/lstm_block.c %D%/block/gru_block.c \
 	%D%/tensorflow/cudnn_rnn.h %D%/tensorflow/table.c %D%/tensorflow/cudnn_rnn.c %D%/tensorflow/cudnn_rnn_rows.c %D%/tensorflow/canonical.c \
 	%D%/weights/format.h %D%/weights/format_table.c %D%/weights/layout.c %D%/weights/transfer.c %D%/weights/weights.c

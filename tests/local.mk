@@ -164,7 +164,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 	%D%/sequence/random.c %D%/sequence/chunks.c %D%/sequence/equivalent.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block_cell.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/draw_cell.h %D%/sequence/draw_cell.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c \
-	%D%/sequence/training.c \
+	%D%/sequence/training.c %D%/sequence/launches.c \
 	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)
 %C%_rnn_rnn_call_test_SOURCES = %D%/rnn/rnn_call_test.c $(net) $(counted) $(shared_stream)
 %C%_rnn_rnn_layout_test_SOURCES = %D%/rnn/rnn_layout_test.c $(net) $(counted)

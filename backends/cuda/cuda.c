@@ -477,6 +477,6 @@ const struct cg_backend cg_backend_cuda = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero, .copy = copy,
-	.build = cg_cu_build, .release = cg_cu_release, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
+	.build = cg_cu_build, .release = cg_cu_release, .launch = cg_cu_launch, .loop_steps = cg_cu_loop_steps, .gemm = cg_cu_gemm, .limits = limits,
 	.net = &cg_cu_net,
 };

@@ -75,6 +75,7 @@ int cg_cu_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module *
 int cg_cu_build_inside(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 void cg_cu_release(struct cg_dev *, struct cg_module *);
 int cg_cu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
+int cg_cu_loop_steps(struct cg_queue *, const struct cg_module *, const struct cg_step_loop *);
 /* The CUDA function of the first function of a module's plan. */
 struct CUfunc_st *cg_cu_function(const struct cg_module *);
 /* The device address of an operand; 0: the operand is absent. */

@@ -18,6 +18,7 @@ struct cg_module {
 	/* for each function of the plan, two forms: in the first a thread computes a run of units, in the second one unit; a function without
 	 * runs has only the first */
 	struct form forms[CG_FUNCTIONS_MAX][2];
+	struct form loop;                      /* the step loop, of which a plan has at most one */
 };
 
 void cg_cu_release(struct cg_dev *device, struct cg_module *built)
@@ -51,6 +52,9 @@ static int find_functions(struct cg_dev *device, struct cg_module *built)
 		cg_one_key(function, key);
 		if (function->shape == CG_FUNCTION_POINT && cg_run_units(plan, function) > 1)
 			CG_TRY(find_form(device, built, key, &built->forms[p][1]));
+		cg_step_loop_key(function, key);
+		if (cg_has_step_loop(plan, function))
+			CG_TRY(find_form(device, built, key, &built->loop));
 	}
 	return CG_OK;
 }
@@ -122,8 +126,8 @@ CUdeviceptr cg_cu_address(struct cg_mem mem)
 
 /* The values of a launch and their addresses, in the form that cuLaunchKernel takes. */
 struct parameters {
-	union value { CUdeviceptr at; int64_t count; uint32_t narrow; float f32; double f64; } values[2 * CG_SLOTS_MAX];
-	void *at[2 * CG_SLOTS_MAX];
+	union value { CUdeviceptr at; int64_t count; uint32_t narrow; float f32; double f64; } values[4 * CG_SLOTS_MAX];
+	void *at[4 * CG_SLOTS_MAX];
 	int n;
 };
 
@@ -131,6 +135,14 @@ static union value *next(struct parameters *p)
 {
 	p->at[p->n] = &p->values[p->n];
 	return &p->values[p->n++];
+}
+
+static void bind_scalar(struct parameters *to, int dtype, double value)
+{
+	if (dtype == CG_F64)
+		next(to)->f64 = value;
+	else
+		next(to)->f32 = (float)value;
 }
 
 static void bind(struct parameters *to, const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
@@ -151,10 +163,7 @@ static void bind(struct parameters *to, const struct cg_pass_plan *plan, const s
 				next(to)->count = a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value;
 			break;
 		case CG_KIND_SCALAR:
-			if (plan->dtype == CG_F64)
-				next(to)->f64 = o->value;
-			else
-				next(to)->f32 = (float)o->value;
+			bind_scalar(to, plan->dtype, o->value);
 			break;
 		default:
 			next(to)->at = cg_cu_address(o->mem);
@@ -162,6 +171,32 @@ static void bind(struct parameters *to, const struct cg_pass_plan *plan, const s
 				next(to)->count = o->stride;
 			if (cg_has_second(function, a))
 				next(to)->count = o->second;
+		}
+	}
+}
+
+/* Sets the parameters of a step loop. */
+static void bind_loop(struct parameters *to, const struct cg_pass_plan *plan, const struct cg_step_loop *loop)
+{
+	const struct cg_function *function = &plan->functions[loop->function];
+
+	to->n = 0;
+	next(to)->count = loop->rows;
+	next(to)->count = loop->units;
+	next(to)->count = loop->steps;
+	next(to)->at = cg_cu_address(loop->offsets);
+	next(to)->count = loop->start;
+	next(to)->count = loop->apart;
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+		const struct cg_operand *operands[] = { &loop->operands[k], cg_has_second_memory(plan, a) ? &loop->second[k] : NULL };
+
+		if (a->kind == CG_KIND_SCALAR)
+			bind_scalar(to, plan->dtype, operands[0]->value);
+		for (int memory = 0; memory < 2 && operands[memory] && cg_is_array(a); memory++) {
+			next(to)->at = cg_cu_address(operands[memory]->mem);
+			if (a->kind == CG_KIND_TENSOR)
+				next(to)->count = operands[memory]->stride;
 		}
 	}
 }
@@ -279,4 +314,15 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_module *built, int func
 	code = built->plan->cell ? launch_function(queue, built, function, rows, units, &parameters)
 	                         : launch_text(queue, built, rows, units, operands, &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
+}
+
+int cg_cu_loop_steps(struct cg_queue *queue, const struct cg_module *built, const struct cg_step_loop *loop)
+{
+	const struct form *form = &built->loop;
+	struct parameters parameters;
+	int code;
+
+	bind_loop(&parameters, built->plan, loop);
+	code = launch(queue, form->function, grid_of(queue->device, form->threads, loop->rows, loop->units, 1), &parameters);
+	return code ? cg_fail_in(code, "%s", built->plan->functions[loop->function].key) : CG_OK;
 }

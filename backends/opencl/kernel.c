@@ -31,8 +31,9 @@ struct cg_module {
 struct cg_cl_kernels {
 	struct cg_cl_kernels *next;
 	uint64_t id;                             /* the id of the program */
-	struct _cl_kernel *kernels[CG_FUNCTIONS_MAX];
-	size_t group[CG_FUNCTIONS_MAX];             /* the most work-items of a kernel's group */
+	/* by function; behind them, the step loop, of which a program has at most one.  group: the most work-items of a kernel's group */
+	struct _cl_kernel *kernels[CG_FUNCTIONS_MAX + 1];
+	size_t group[CG_FUNCTIONS_MAX + 1];
 };
 
 /* Does each work-item of a plan's kernels compute a strip of neighbouring units?  has_strips() returns 1 for a cell's kernels if the device
@@ -166,7 +167,7 @@ void cg_cl_release_kernels(struct cg_queue *queue)
 		struct cg_cl_kernels *k = queue->kernels;
 
 		queue->kernels = k->next;
-		for (int p = 0; p < CG_FUNCTIONS_MAX; p++)
+		for (int p = 0; p <= CG_FUNCTIONS_MAX; p++)
 			if (k->kernels[p])
 				cg_cl.ReleaseKernel(k->kernels[p]);
 		cg_memory(k, 0);
@@ -269,6 +270,34 @@ static int bind(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, cons
 	return CG_OK;
 }
 
+/* Sets the arguments of a step loop. */
+static int bind_loop(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, const struct cg_step_loop *loop)
+{
+	const struct cg_function *function = &plan->functions[loop->function];
+	const size_t real = cg_dtype_bytes(plan->dtype), acc = cg_acc_bytes(plan->dtype);
+	const int64_t counts[] = { loop->rows, loop->units, loop->steps };
+	uint32_t at = 0;
+
+	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+		CG_TRY(set(kernel, &at, sizeof *counts, &counts[k]));
+	CG_TRY(set_memory(kernel, &at, loop->offsets, sizeof(int64_t)));
+	CG_TRY(set(kernel, &at, sizeof loop->start, &loop->start));
+	CG_TRY(set(kernel, &at, sizeof loop->apart, &loop->apart));
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+		const struct cg_operand *operands[] = { &loop->operands[k], cg_has_second_memory(plan, a) ? &loop->second[k] : NULL };
+
+		if (a->kind == CG_KIND_SCALAR)
+			CG_TRY(set_scalar(kernel, &at, plan->dtype, operands[0]->value));
+		for (int memory = 0; memory < 2 && operands[memory] && cg_is_array(a); memory++) {
+			CG_TRY(set_memory(kernel, &at, operands[memory]->mem, a->type == CG_TYPE_ACC ? acc : real));
+			if (a->kind == CG_KIND_TENSOR)
+				CG_TRY(set(kernel, &at, sizeof operands[memory]->stride, &operands[memory]->stride));
+		}
+	}
+	return CG_OK;
+}
+
 static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size_t global[2], const size_t local[2])
 {
 	CL_TRY(EnqueueNDRangeKernel, queue->queue, kernel, 2, NULL, global, local, 0, NULL, NULL);
@@ -310,14 +339,27 @@ static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 	return each < 1 ? 1 : least(each, ROWS);
 }
 
-/* Sets the grid.  On a processor a work-item computes a strip of units in some rows, or in the sums of a block.  On other devices a
- * work-group is as wide as the units, rounded up to a power of two, within 256 work-items and the limits of device and kernel; the kernel
- * loops over blocks of sums beyond the grid. */
+/* Sets the width of the grid and of its work-groups for one work-item a unit.  A group is as wide as the units, rounded up to a power of
+ * two, within 256 work-items and the limits of device and kernel. */
+static void set_items(const struct cg_dev *device, size_t most, int64_t units, size_t global[2], size_t local[2])
+{
+	enum { GROUP = 256 };
+	size_t wide = 1, group = least(least(most, GROUP), device->group_most);
+
+	while (2 * wide <= least(group, device->item_most) && wide < (size_t)units)
+		wide *= 2;
+	local[0] = wide;
+	local[1] = 1;
+	global[0] = ((size_t)units + wide - 1) / wide * wide;
+}
+
+/* Sets the grid.  On a processor a work-item computes a strip of units in some rows, or in the sums of a block.  On other devices it
+ * computes one unit; the kernel loops over blocks of sums beyond the grid. */
 static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                      size_t local[2])
 {
-	enum { GROUP = 256, BLOCKS_MOST = 4096 };
-	size_t wide = 1, group = least(least(most, GROUP), device->group_most), each;
+	enum { BLOCKS_MOST = 4096 };
+	size_t each;
 
 	if (!device->local) {
 		local[0] = local[1] = 1;
@@ -326,11 +368,7 @@ static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_
 		global[1] = ((size_t)rows + each - 1) / each;
 		return;
 	}
-	while (2 * wide <= least(group, device->item_most) && wide < (size_t)units)
-		wide *= 2;
-	local[0] = wide;
-	local[1] = 1;
-	global[0] = ((size_t)units + wide - 1) / wide * wide;
+	set_items(device, most, units, global, local);
 	global[1] = shape == CG_FUNCTION_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
@@ -384,4 +422,30 @@ int cg_cl_launch(struct cg_queue *queue, const struct cg_module *built, int func
 	int code = blocks_of(p, rows) ? launch(queue, built, function, rows, units, operands) : CG_OK;
 
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
+}
+
+static int loop_steps(struct cg_queue *queue, const struct cg_module *built, const struct cg_step_loop *loop)
+{
+	enum { SLOT = CG_FUNCTIONS_MAX, ROWS_MOST = 1 << 16 };
+	struct cg_cl_kernels *k;
+	struct program *program;
+	size_t global[2], local[2];
+	char key[CG_KEY_MAX];
+
+	CG_TRY(get_program(queue->device, built, 0, &program));
+	CG_TRY(get_kernels(queue, program, &k));
+	cg_step_loop_key(&built->plan->functions[loop->function], key);
+	if (!k->kernels[SLOT])
+		CG_TRY(make_kernel(queue->device, program, key, SLOT, k));
+	CG_TRY(bind_loop(k->kernels[SLOT], built->plan, loop));
+	set_items(queue->device, k->group[SLOT], loop->units, global, local);
+	global[1] = least((size_t)loop->rows, ROWS_MOST);
+	return enqueue(queue, k->kernels[SLOT], global, local);
+}
+
+int cg_cl_loop_steps(struct cg_queue *queue, const struct cg_module *built, const struct cg_step_loop *loop)
+{
+	int code = loop_steps(queue, built, loop);
+
+	return code ? cg_fail_in(code, "%s", built->plan->functions[loop->function].key) : CG_OK;
 }

@@ -360,5 +360,5 @@ const struct cg_backend cg_backend_opencl = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero, .copy = copy,
-	.build = cg_cl_build, .release = cg_cl_release, .launch = cg_cl_launch, .limits = limits,
+	.build = cg_cl_build, .release = cg_cl_release, .launch = cg_cl_launch, .loop_steps = cg_cl_loop_steps, .limits = limits,
 };

@@ -49,5 +49,6 @@ int cg_cl_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module *
 void cg_cl_release(struct cg_dev *, struct cg_module *);
 void cg_cl_release_kernels(struct cg_queue *);
 int cg_cl_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
+int cg_cl_loop_steps(struct cg_queue *, const struct cg_module *, const struct cg_step_loop *);
 
 #endif

@@ -128,6 +128,16 @@ struct cg_scan {
 };
 enum { CG_SCANS_MAX = 4 };                       /* the most recurrences of one call */
 
+/* All steps of a sequence by the step loop of a function: see cg_has_step_loop().  The arrays have an operand for each argument of the
+ * function; `second` has those of second memory.  An operand with the rows of all steps begins at the first row of the sequence. */
+struct cg_step_loop {
+	int function;                            /* the number of the function in its module */
+	int64_t rows, units, steps;              /* rows: of the batch */
+	struct cg_mem offsets;                   /* int64 [steps + 1]: the first row of each step, then the number of all rows */
+	int64_t start, apart;                    /* without offsets: the first row of step 0, and rows from each step's to the next step's */
+	const struct cg_operand *operands, *second;
+};
+
 struct cg_backend {
 	const char *name;                /* the backend's name in CELLGRAD_BACKEND, and the name of its folder */
 	const char *unasked;             /* open()'s argument if nothing names a backend, see `likely`; NULL: the default device */
@@ -178,6 +188,8 @@ struct cg_backend {
 	 * function: cg_gemm_launch() for a product, cg_rows_launch() for row copies, whose first unit is operand CG_ROWS_FIRST_UNIT. */
 	int  (*launch)(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units,
 	               const struct cg_operand *);
+	/* Enqueues a step loop; rows, units and steps are not 0.  NULL: the runtime launches each step. */
+	int  (*loop_steps)(struct cg_queue *, const struct cg_module *, const struct cg_step_loop *);
 	/* Matrix products by a library of the device or by the backend's own code; m and n are not 0.  *left receives an enum cg_left: the part
 	 * of the product that gemm leaves to the generated kernel.  NULL: generated kernels compute all products. */
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);

@@ -139,8 +139,9 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 		n[s] = n[packed->S - 1 - s];
 		n[packed->S - 1 - s] = swapped;
 	}
-	for (int64_t s = 0, at = 0; s < packed->S; at += n[s++])
-		off[s] = at;
+	off[0] = 0;
+	for (int64_t s = 0; s < packed->S; s++)
+		off[s + 1] = off[s] + n[s];
 }
 
 /* ---- the index of a caller's rows ---- */
@@ -201,7 +202,7 @@ static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, 
 	const int apart = !is_shared(cache), in = cache->input_in_place, out = cache->output_in_place;
 	const int64_t B = s->is_dense ? 0 : s->B, rows = s->is_dense ? 0 : s->N, two = cache->directions == 2 ? rows : 0;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
-		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, B, &s->order }, { &a->last, B, &s->last },
+		{ &a->n, s->S + 1, NULL }, { &a->off, s->S + 1, s->is_dense ? NULL : &s->offsets }, { &a->order, B, &s->order }, { &a->last, B, &s->last },
 		{ &a->input[0], has_index(cache, in, 0) ? s->N : 0, &s->input[0] }, { &a->input[1], has_index(cache, in, 1) ? s->N : 0, &s->input[1] },
 		{ &a->output[0], apart && has_index(cache, out, 0) ? s->N : 0, &s->output[0] },
 		{ &a->output[1], apart && has_index(cache, out, 1) ? s->N : 0, &s->output[1] },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a recurrence share: recurrence.c, its steps; arguments.c, the memory of a kernel's arguments; span.c, the products over
- * many steps.
+ * What the files of a recurrence share: recurrence.c, its steps; one_launch.c, all steps in one launch; arguments.c, the memory of a
+ * kernel's arguments; span.c, the products over many steps.
  */
 #ifndef CG_RECURRENCE_H
 #define CG_RECURRENCE_H
@@ -119,6 +119,12 @@ int cg_recurrence_bind(const void *at_step, const struct cg_argument *, struct c
 /* The hidden state, and the cell's k-th saved value, after a step. */
 struct cg_matrix cg_recurrence_get_h(const struct cg_recurrence *, int64_t s);
 struct cg_matrix cg_recurrence_get_saved(const struct cg_recurrence *, int k, int64_t s);
+
+/* ---- one_launch.c ---- */
+
+/* Do the backend and the recurrence's kernel have a step loop of a function, which cg_recurrence_loop() launches in place of all steps? */
+int cg_recurrence_loops(const struct cg_recurrence *, int function);
+int cg_recurrence_loop(const struct cg_recurrence *, int function);
 
 /* ---- span.c ---- */
 

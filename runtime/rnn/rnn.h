@@ -126,7 +126,9 @@ struct cg_packed {
 	/* 1: all rows have T steps and no vendor's library runs the call: packed row p is batch row p % B at time p / B in both directions;
 	 * of the arrays for the device only input and output may be present */
 	int is_dense;
-	int64_t *n, *off;                        /* [S] each: the number of rows of a step, and its first packed row; not read if is_dense */
+	/* not read if is_dense.  n: [S], the number of rows of a step; off: [S + 1], the first packed row of each step, then N */
+	int64_t *n, *off;
+	struct cg_mem offsets;                   /* off, in memory that the device reads; absent if is_dense */
 	/* Arrays of int64 in memory that the device reads.  Direction 0 of a network with `reverse` has the order of direction 1 of other
 	 * networks. */
 	struct cg_mem order, last;               /* [B] each, by sorted row.  order: its batch row; last: the packed row of its last step */

@@ -338,6 +338,35 @@ static void check_run(const struct cg_pass_plan *plan, const struct cg_function 
 		check_one(function, lang, text, one);
 }
 
+/* Where a function has a step loop, in texts for GPUs alone, the manifest lists the parameters that the text has, in order, and each
+   argument of the function is among them, by its own name or behind a prefix. */
+static void check_step_loop(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, const char *text, const json_t *entry)
+{
+	static char name[PARAMETERS_MAX][NAME];
+	const json_t *loop = json_object_get(entry, "step_loop"), *arguments = json_object_get(loop, "arguments");
+	char want[CG_KEY_MAX + 16];
+	int n;
+
+	assert_int_equal(loop != NULL, lang != CG_LANG_C && cg_has_step_loop(plan, function));
+	if (!loop)
+		return;
+	snprintf(want, sizeof want, "%s_steps", function->key);
+	assert_string_equal(string_at(loop, "function"), want);
+	n = prototype(text, lang, want, name);
+	assert_int_equal(json_array_size(arguments), n);
+	for (int k = 0; k < n; k++)
+		assert_string_equal(string_at(json_array_get(arguments, (size_t)k), "name"), name[k]);
+	for (int k = 0; k < function->n_arguments; k++) {
+		char own[CG_STEP_NAME_MAX], second[CG_STEP_NAME_MAX];
+		int found = 0;
+
+		cg_step_loop_names(plan, &function->arguments[k], own, second);
+		for (int j = 0; j < n; j++)
+			found += !strcmp(name[j], own) || !strcmp(name[j], second);
+		assert_int_equal(found, 1 + !!*second);
+	}
+}
+
 static void check_manifest(const struct cg_pass_plan *plan, int lang, const char *text)
 {
 	static char name[PARAMETERS_MAX][NAME];
@@ -364,6 +393,7 @@ static void check_manifest(const struct cg_pass_plan *plan, int lang, const char
 		assert_string_equal(string_at(function, "function"), plan->functions[k].key);
 		assert_non_null(json_object_get(function, "launch"));
 		check_run(plan, &plan->functions[k], lang, text, json_object_get(function, "launch"));
+		check_step_loop(plan, &plan->functions[k], lang, text, function);
 		assert_int_equal(json_object_get(function, "scratch") != NULL,
 		                 plan->functions[k].shape == CG_FUNCTION_SUM_PART || cg_is_sum(&plan->functions[k]));
 		assert_int_equal(json_object_get(function, "means") != NULL, plan->functions[k].means > 0);

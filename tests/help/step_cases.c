@@ -16,6 +16,11 @@ const struct step_case step_cases[STEP_CASES] = {
 	{ "rnn_tanh",                "rnn_tanh",  NULL,       CG_F32,  0, 0, 0, { 1, 1 }, { 1, 1 } },
 	{ "gru_block",               "gru_block", NULL,       CG_F32,  0, 0, 0, { 2, 2 }, { 2, 2 } },
 	{ "gru_block, ragged",       "gru_block", NULL,       CG_F32,  1, 1, 0, { 2, 2 }, { 2, 2 } },
+	/* A step loop computes all steps of a cell without a recurrent product. */
+	{ "mingru",                  "mingru",    NULL,       CG_F32,  1, 0, 0, { 0, 0 }, { 0, 0 } },
+	{ "mingru, ragged",          "mingru",    NULL,       CG_F16,  0, 1, 0, { 0, 0 }, { 0, 0 } },
+	{ "sru, ragged",             "sru",       NULL,       CG_F32,  1, 1, 0, { 0, 0 }, { 0, 0 } },
+	{ "indrnn",                  "indrnn",    NULL,       CG_F32,  0, 0, 0, { 0, 0 }, { 0, 0 } },
 };
 
 int step_case_open(struct net *n, const struct step_case *step_case, int64_t T, int32_t *lengths, struct cg_context *context, struct cg_stream *stream)

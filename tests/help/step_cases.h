@@ -15,7 +15,7 @@ struct step_case {
 	/* The numbers of products and of point kernels of each step of each pseudo-layer: [0] forward, [1] backward. */
 	int products[2], points[2];
 };
-enum { STEP_CASES = 12 };
+enum { STEP_CASES = 16 };
 extern const struct step_case step_cases[STEP_CASES];
 
 /* Opens the network of a case in device memory, for T steps, with every argument. step_case_open() sets `lengths`, of which the longest is

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_vectors), cmocka_unit_test(test_sizes), cmocka_unit_test(test_golden_sums),
 		cmocka_unit_test(test_golden_cells), cmocka_unit_test(test_block_lstm),
 		cmocka_unit_test(test_modes), cmocka_unit_test(test_cells), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_dtypes), cmocka_unit_test(test_drawn),
+		cmocka_unit_test(test_dtypes), cmocka_unit_test(test_drawn), cmocka_unit_test(test_step_loop),
 		cmocka_unit_test(test_training), cmocka_unit_test_setup(test_nothing_left, device_close),
 	};
 

@@ -43,6 +43,8 @@ void test_values(void **);
 void test_dtypes(void **);
 /* drawn.c: random cells, against their equations on a tape. */
 void test_drawn(void **);
+/* launches.c: all steps in one launch, against a launch for each step. */
+void test_step_loop(void **);
 /* training.c: a user's cell is trained. */
 void test_training(void **);
 

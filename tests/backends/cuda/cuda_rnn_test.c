@@ -38,7 +38,8 @@ static long others(const struct calls *c)
 static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },
-	/* gru_block; ragged */ { 8, 14 }, { 28, 53 },
+	/* gru_block; ragged */ { 8, 14 }, { 28, 53 }, /* mingru; ragged */ { 16, 24 }, { 13, 23 },
+	/* sru, ragged; indrnn */ { 40, 73 }, { 8, 16 },
 };
 
 /* Counts the calls of the driver and its libraries in a second run of each pass, and expects none of the calls that others() counts, and no
