@@ -12,7 +12,8 @@
 
 struct claim;
 
-/* Claims a file that is open for reading. CG_BAD_ARGUMENT: the file is a claimed output. CG_NO_MEMORY: memory is exhausted. */
+/* Claims an open file as an input, which no output of this process may then replace. CG_BAD_ARGUMENT: the file is a claimed output.
+ * CG_NO_MEMORY: memory is exhausted. */
 int  claim_input(int fd, const char *path, struct claim **);
 /* Claims a file that will be written. there: the file's state from stat(), NULL where the file does not exist; path: its path as the user
  * wrote it; resolved: its path with symbolic links followed. CG_BAD_ARGUMENT: the file is a claimed input or output, or an entry of the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names the nodes that a function computes: by the node's own name or that of an output, if there is one; else, negations and short nodes
- * that are used once have no name and are written where they are used; all others are t1, t2 ...  The statements are in the
- * order of the nodes: operands first.
+ * Names the nodes that a function computes: by the node's own name or that of an output, if there is one.  Of the other nodes, each
+ * negation, and each short node that is used once, has no name and is written where it is used; all the rest are t1, t2 ...  The
+ * statements are in the order of the nodes: operands first.
  */
 #include "cell.h"
 

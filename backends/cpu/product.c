@@ -28,7 +28,8 @@ enum { VECTOR_BYTES = 16, VECTORS = 2 };
 #include "backends/cpu/items_f64.h"
 
 enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
-/* The steps of k that are multiplied at a time.  DEPTH: if b is read in place; PANEL_DEPTH: in panels that are made during the product */
+/* The most steps of k in a block: a product goes through k block by block.  DEPTH: if b is read in place; PANEL_DEPTH: in panels that are
+ * made during the product. */
 enum { DEPTH = 512, PANEL_DEPTH = 128 };
 
 #define DEFINE_PRODUCT(type, t) \

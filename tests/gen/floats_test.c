@@ -165,7 +165,7 @@ static void compare_exponent(struct part *p, uint32_t exponent)
 {
 	int in_range = exponent >= LOWEST && exponent < HIGHEST;
 	uint32_t step = in_range ? 1 : ELSEWHERE, share = in_range ? p->share : 1, first = in_range ? p->eighth : 0;
-	float x[2][N];                           /* floats of positive and of negative sign */
+	float x[2][N];                           /* arguments of the tested functions: x[0]: positive floats; x[1]: the same floats, negated */
 	double right[2][N][FUNCTIONS];
 
 	for (uint32_t low = (first + p->thread * share) * N * step; low < 0x800000; low += p->threads * share * N * step) {
