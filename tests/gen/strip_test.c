@@ -171,7 +171,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
                       int absent)
 {
 	struct cg_bound a[ARGUMENTS], b[ARGUMENTS];
-	size_t parts = (size_t)((rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS * units) * ARGUMENTS;
+	size_t parts = (size_t)((rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS * units) * (size_t)cg_sum_values(function);
 	int dtype = plan->dtype;
 
 	assert_true(function->n_arguments <= ARGUMENTS);
@@ -192,8 +192,8 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 			if (arg->out)
 				memset(scratch[0], 0xa5, parts * size);
 			else
-				for (size_t j = 0; j < parts; j++)
-					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
+				for (size_t j = 0; j < parts; j += POOL)
+					memcpy(scratch[0] + j * size, &pool[1], (parts - j < POOL ? parts - j : POOL) * size);
 			memcpy(scratch[1], scratch[0], parts * size);
 		} else if (is_compared(arg)) {
 			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
@@ -231,7 +231,9 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 			if (!same(dtype, arg->type, y + j * size, y + ((size_t)second + j) * size))
 				fail_msg("%s [%d, %d]: the second place of %s differs at %d", function->key, (int)rows, (int)units, arg->name, (int)j);
 		elements += (long)count;
-		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++)
+		if (!memcmp(x, y, count * size))
+			continue;
+		for (size_t j = 0; j < count; j++)
 			if (!same(dtype, arg->type, x + j * size, y + j * size))
 				fail_msg("%s [%d, %d], absent %d: %s differs at %d: %llx, compiled %llx", function->key, (int)rows, (int)units,
 				         absent, arg->name, (int)j, bits(x + j * size, size), bits(y + j * size, size));
