@@ -344,7 +344,7 @@ static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 
 	if (!is_readable || (op->T == 1 && (op->seq_len_max == -1 || op->seq_len_max == 1)))
 		return &cg_lstm_block_cell_ops[is_grad];
-	/* TensorFlow's BlockLSTMV2 has no forget_bias. */
+	/* A forward call with a forget_bias gets the row of BlockLSTM whatever the order of its gates: BlockLSTMV2 has no forget_bias. */
 	return &cg_block_lstm_ops[2 * (op->gates == CG_IFCO && (is_grad || op->forget_bias == 0)) + is_grad];
 }
 

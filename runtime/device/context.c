@@ -167,8 +167,8 @@ int cg_pool_set(struct cg_context *context, const struct cg_pool *pool)
 		return cg_fail(CG_UNSUPPORTED, "cg_pool_set: backend %s does not compute on threads of the host: backend cpu does",
 		               context->backend->name);
 	if (__atomic_load_n(&context->holders, __ATOMIC_ACQUIRE) > 1 || context->attachments)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and plans, for which neither cg_stream_take "
-		               "nor cg_rnn_get was called, got another");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and plans, and without an earlier "
+		               "call of cg_stream_take or cg_rnn_get, got another");
 	return context->backend->use_pool(context->device, pool);
 }
 

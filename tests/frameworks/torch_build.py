@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests `python -m cellgrad.torch.build`: the extension that it builds, the places where the extension is found, files that are not loaded,
-and its message if something is missing.  With a PyTorch that is too old, only two things are tested: the message that says so, and that
-calls use ctypes.  Prints TAP.  CXX: a C++ compiler."""
+and its message if something is missing.  With a PyTorch that is too old for the extension, only these are tested: the message that says
+so, that calls use ctypes, and the choice of the cache folder.  Prints TAP.  CXX: a C++ compiler."""
 import contextlib
 import os
 import re
