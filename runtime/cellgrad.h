@@ -349,10 +349,8 @@ CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
 CG_API void cg_cell_close(struct cg_cell *cell);
 
 /** The weights that a gate may have. */
-enum {
-	CG_HAS_INPUT = 1, /**< An input matrix. */  CG_HAS_RECURRENT = 2, /**< A recurrent matrix. */
-	CG_HAS_BIAS_W = 4, /**< An input bias. */  CG_HAS_BIAS_R = 8 /**< A recurrent bias. */
-};
+enum { CG_HAS_INPUT = 1, /**< An input matrix. */  CG_HAS_RECURRENT = 2, /**< A recurrent matrix. */
+       CG_HAS_BIAS_W = 4, /**< An input bias. */  CG_HAS_BIAS_R = 8 /**< A recurrent bias. */ };
 enum { CG_CELL_NAMES = 32 /**< Maximum number of names of one kind in cg_cell_parts. */ };
 /** Description of a cell, for programs that build networks of any cell.  The cell owns the struct's names. */
 struct cg_cell_parts {
@@ -486,14 +484,17 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  * Routes differ in their bits and round as follows.  Gates are the results of activations, dgates the
  * gradients of their pre-activations, dh and dc the gradients that a step passes to the step before.
  * @verbatim
- *   composed, scan  f32, f64   everything in this dtype
+ *   composed, scan  f32        everything in f32
+ *   composed, scan  f64        everything in f64
  *   composed, scan  f16, bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
  *   cudnn           f32        everything in f32, sigmoid(x) with a relative error up to
  *                              (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh with a
  *                              relative error up to 2^-11
  *   cudnn           f64        everything in f64
- *   cudnn           f16, bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits, in f16 tanh with a
- *                              relative error up to 2^-11; with strict_rounding the route is composed
+ *   cudnn           f16        x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh with a relative
+ *                              error up to 2^-11; with strict_rounding the route is composed
+ *   cudnn           bf16       x W, R h, c, h, gates, dgates, dh and dc in 16 bits; with strict_rounding
+ *                              the route is composed
  * @endverbatim */
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
@@ -713,10 +714,8 @@ CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *
 /** Names format i (cellgrad canonical pytorch keras block block_v2 checkpoint onnx); NULL past the last. */
 CG_API const char *cg_format_name(int i);
 
-enum {
-	CG_TENSOR_NAME = 128, /**< Bytes of a name in cg_tensor, with its terminating zero. */
-	CG_TENSOR_RANK = 4 /**< Maximum rank in cg_tensor. */
-};
+enum { CG_TENSOR_NAME = 128, /**< Bytes of a name in cg_tensor, with its terminating zero. */
+       CG_TENSOR_RANK = 4 /**< Maximum rank in cg_tensor. */ };
 /** Description of a tensor. */
 struct cg_tensor {
 	char    name[CG_TENSOR_NAME];    /**< "weight_ih_l0", "lstm/lstm_cell/kernel"; files may prefix it. */

@@ -30,11 +30,22 @@ else
 fi
 row="\\($(echo "$routes" | sed 's/ /\\|/g')\\)"
 sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/docs/numerics.md" | says 2 'docs/numerics.md has all roundings'
-# In the header a row of the table continues on lines that begin in the column where the words of its first line begin.
-awk -v routes="^ \\*   ($(echo "$routes" | tr ' ' '|')) +b?f[0-9]+ " '
-	$0 ~ routes { if (row != "") print row; row = $2 "|" $3 "|"; sub(routes " *", ""); row = row $0; next }
-	/^ \*                   [^ ]/ && row != "" { sub(/^ \* +/, ""); row = row " " $0; next }
-	{ if (row != "") print row; row = "" }' "$srcdir/runtime/cellgrad.h" | says 3 'the header has all roundings'
+# In the header the columns stand two or more blanks apart, a row may be of several routes and dtypes, and it continues on lines that begin
+# in the column of its words.
+awk -v routes="$routes" '
+	function end_row(  r, d, n, m, route, dtype) {
+		n = split(of[1], route, ", ")
+		m = split(of[2], dtype, ", ")
+		for (r = 1; r <= n && words != ""; r++)
+			for (d = 1; d <= m; d++)
+				rows[route[r]] = rows[route[r]] route[r] "|" dtype[d] "|" words "\n"
+		words = ""
+	}
+	/^ \*   [a-z]+(, [a-z]+)*  +b?f[0-9]+(, b?f[0-9]+)*  / { end_row(); split(substr($0, 6), of, /  +/); words = of[3]; next }
+	/^ \*                              [^ ]/ && words != "" { sub(/^ \* +/, ""); words = words " " $0; next }
+	{ end_row() }
+	END { n = split(routes, of, " "); for (r = 1; r <= n; r++) printf "%s", rows[of[r]] }
+' "$srcdir/runtime/cellgrad.h" | says 3 'the header has all roundings'
 n=3
 for page in cellgrad-info.1 cellgrad.3; do
 	n=$((n + 1))
