@@ -59,6 +59,7 @@ static int slope(struct cg_graph *graph, int node, int which)
 	case CG_OP_EXPM1:   return cg_add(graph, node, one);
 	case CG_OP_SQRT:    return cg_mul(graph, cg_const(graph, 0.5L), cg_apply(graph, CG_OP_RECIP, node, 0));
 	case CG_OP_ERF:     return erf_slope(graph, n.a);
+	case CG_OP_SOFTPLUS: return cg_apply(graph, CG_OP_SIGMOID, n.a, 0);
 	}
 	return 0;
 }

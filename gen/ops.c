@@ -36,6 +36,7 @@ long double cg_op_value(int code, long double a, long double b)
 	case CG_OP_EXPM1:   return expm1l(a);
 	case CG_OP_SQRT:    return sqrtl(a);
 	case CG_OP_ERF:     return erfl(a);
+	case CG_OP_SOFTPLUS: return a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a));
 	case CG_OP_MEAN:    return a;                   /* of equal values */
 	}
 	return 0;

@@ -60,8 +60,8 @@ static inline int cg_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A form: a function that stands for an expression of other functions. */
-struct cg_form { const char *name; int arity; const char *is; };
+/* A form: a function that stands for an expression of other functions.  is: the expression; NULL: the operator `code` computes it. */
+struct cg_form { const char *name; int arity; const char *is; int code; };
 /* The form with this name, or NULL. */
 const struct cg_form *cg_form_find(const char *name);
 /* The code of the operator that a .cell calls by this name, or CG_OP_COUNT. */

@@ -46,6 +46,7 @@ static void apply(int code, int n, acc *restrict to, const acc *restrict a, cons
 	case CG_OP_EXPM1:   for (int u = 0; u < n; u++) to[u] = acc_expm1(a[u]);    return;
 	case CG_OP_SQRT:    for (int u = 0; u < n; u++) to[u] = acc_sqrt(a[u]);     return;
 	case CG_OP_ERF:     for (int u = 0; u < n; u++) to[u] = acc_erf(a[u]);      return;
+	case CG_OP_SOFTPLUS: for (int u = 0; u < n; u++) to[u] = acc_softplus(a[u]); return;
 	}
 }
 

@@ -120,7 +120,9 @@ static int call(struct parser *p, const char *position, const char *name)
 	if (cg_parse_expect(p, ')', "the arguments"))
 		return -1;
 	p->depth--;
-	return form ? expand(p, position, form, a, b) : term(p, code, a, b, 0);
+	if (form && form->is)
+		return expand(p, position, form, a, b);
+	return term(p, form ? form->code : code, a, b, 0);
 }
 
 static int factor(struct parser *p)

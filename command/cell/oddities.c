@@ -197,6 +197,7 @@ static struct range range_of(const struct cg_cell *cell, int term, const struct 
 	case CG_OP_CLIP:    return b.low > 0 && b.low == b.high ? (struct range){ fmax(a.low, -b.low), fmin(a.high, b.low) } : a;
 	case CG_OP_LOG:     return (struct range){ log(fmax(a.low, 0)), log(fmax(a.high, 0)) };
 	case CG_OP_LOG1P:   return (struct range){ log1p(fmax(a.low, -1)), log1p(fmax(a.high, -1)) };
+	case CG_OP_SOFTPLUS: return (struct range){ fmax(a.low, 0) + log1p(exp(-fabs(a.low))), fmax(a.high, 0) + log1p(exp(-fabs(a.high))) };
 	case CG_OP_TANH:
 	case CG_OP_ERF:     return (struct range){ -1, 1 };
 	case CG_OP_SIGMOID:

@@ -51,7 +51,7 @@ static void take_sum(struct pass_facts *f, const struct cg_function *function)
 static int is_function(int code)
 {
 	static const int codes[] = { CG_OP_RECIP, CG_OP_EXP, CG_OP_TANH, CG_OP_SIGMOID, CG_OP_LOG, CG_OP_LOG1P, CG_OP_EXPM1, CG_OP_SQRT,
-	                             CG_OP_ERF };
+	                             CG_OP_ERF, CG_OP_SOFTPLUS };
 
 	for (size_t k = 0; k < sizeof codes / sizeof *codes; k++)
 		if (codes[k] == code)

@@ -61,6 +61,7 @@ static long double plain(const struct cg_cell *cell, int options, const struct p
 	case CG_OP_ABS:     v = fabsl(a);                                 break;
 	case CG_OP_LOG:     v = logl(a);                                  break;
 	case CG_OP_LOG1P:   v = log1pl(a);                                break;
+	case CG_OP_SOFTPLUS: v = fmaxl(a, 0) + log1pl(expl(-fabsl(a)));   break;
 	case CG_OP_EXPM1:   v = expm1l(a);                                break;
 	case CG_OP_SQRT:    v = sqrtl(a);                                 break;
 	case CG_OP_ERF:     v = erfl(a);                                  break;

@@ -31,7 +31,7 @@ enum { N = 512, SHARE = 8, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIG
 extern const struct math_text math_f32_plain, math_f32_fused;
 
 /* The functions, and the bounds of their errors in units in the last place. */
-enum { RECIP, EXP, TANH, SIGMOID, LOG, LOG1P, EXPM1, SQRT, ERF, FUNCTIONS };
+enum { RECIP, EXP, TANH, SIGMOID, LOG, LOG1P, EXPM1, SQRT, ERF, SOFTPLUS, FUNCTIONS };
 static const struct { const char *name; size_t at; double most; } functions[FUNCTIONS] = {
 	[RECIP]   = { "recip",   offsetof(struct math_text, recip),   0.75 },
 	[EXP]     = { "exp",     offsetof(struct math_text, exp),     1.25 },
@@ -42,6 +42,7 @@ static const struct { const char *name; size_t at; double most; } functions[FUNC
 	[EXPM1]   = { "expm1",   offsetof(struct math_text, expm1),   2 },
 	[SQRT]    = { "sqrt",    offsetof(struct math_text, sqrt),    0.75 },
 	[ERF]     = { "erf",     offsetof(struct math_text, erf),     2 },
+	[SOFTPLUS] = { "softplus", offsetof(struct math_text, softplus), 2 },
 };
 
 /* The right results for x, which is not below 0, and for -x; those of exp, tanh and sigmoid from one exponential and one hyperbolic
@@ -59,6 +60,7 @@ static void compute_right(double x, double of_x[FUNCTIONS], double of_minus_x[FU
 	of_x[EXPM1] = expm1(x);
 	of_x[SQRT] = sqrt(x);
 	of_x[ERF] = erf(x);
+	of_x[SOFTPLUS] = x + log1p(e);
 	of_minus_x[RECIP] = -of_x[RECIP];
 	of_minus_x[EXP] = e;
 	of_minus_x[TANH] = -of_x[TANH];
@@ -68,6 +70,7 @@ static void compute_right(double x, double of_x[FUNCTIONS], double of_minus_x[FU
 	of_minus_x[EXPM1] = expm1(-x);
 	of_minus_x[SQRT] = NAN;
 	of_minus_x[ERF] = -of_x[ERF];
+	of_minus_x[SOFTPLUS] = log1p(e);
 }
 
 static const struct build { const char *name; const struct math_text *text; int flush; } builds[] = {

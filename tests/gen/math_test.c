@@ -24,6 +24,7 @@ enum { N = 4096, STRIDE = 1021, SWEEP64 = 500, SWEEP64_ALL = 24415 };
 typedef long double wide(long double);
 
 static long double recip(long double x)   { return 1 / x; }
+static long double softplus(long double x) { return fmaxl(x, 0) + log1pl(expl(-fabsl(x))); }
 static long double sigmoid(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 
 /* The functions; most: the bound of the error, in units in the last place; first: the function does not decrease from this argument on,
@@ -38,6 +39,7 @@ static const struct { const char *name; wide *want; size_t at; double most, firs
 	{ "expm1",   expm1l,  offsetof(struct math_text, expm1),   2,    -INFINITY, -1,        INFINITY, 1 },
 	{ "sqrt",    sqrtl,   offsetof(struct math_text, sqrt),    0.75, 0,         0,         INFINITY, 0 },
 	{ "erf",     erfl,    offsetof(struct math_text, erf),     2,    -INFINITY, -1,        1,        0 },
+	{ "softplus", softplus, offsetof(struct math_text, softplus), 2, -INFINITY, 0,         INFINITY, 0 },
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 

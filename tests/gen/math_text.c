@@ -35,11 +35,12 @@ OVER(over_log1p,   acc,  acc,  acc_log1p(x[k]))
 OVER(over_expm1,   acc,  acc,  acc_expm1(x[k]))
 OVER(over_sqrt,    acc,  acc,  acc_sqrt(x[k]))
 OVER(over_erf,     acc,  acc,  acc_erf(x[k]))
+OVER(over_softplus, acc, acc,  acc_softplus(x[k]))
 OVER(over_muladd,  acc,  acc,  muladd(x[3 * k], x[3 * k + 1], x[3 * k + 2]))
 OVER(over_to_acc,  real, acc,  to_acc(x[k]))
 OVER(over_to_real, acc,  real, to_real(x[k]))
 
 const struct math_text PASTE(math, CG_DTYPE) = {
 	over_recip, over_exp, over_tanh, over_sigmoid, over_relu, over_step, over_clip, over_max, over_min, over_abs, over_above,
-	over_log, over_log1p, over_expm1, over_sqrt, over_erf, over_muladd, over_to_acc, over_to_real
+	over_log, over_log1p, over_expm1, over_sqrt, over_erf, over_softplus, over_muladd, over_to_acc, over_to_real
 };
