@@ -5,7 +5,7 @@
  * input the compiler may take at most SECONDS and at most PEAK bytes of memory.
  * By itself this file is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
- *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
+ *           BUILD/templates/shelf.c $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
  * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and five more.
  */
 #include <stdio.h>
