@@ -12,10 +12,11 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* A cell whose states and output before the step each go into another value, and whose gradient recomputes what it needs. */
+/* A cell in which one state is the other one of the step before, whose sums read the gradients of all steps, and whose gradient recomputes
+ * what it needs. */
 static const char crossed[] =
-	"cell crossed\n" "input x_a\n" "input x_b no bias\n" "state c d\n" "output h\n" "weight u\n" "scalar k = 0.5\n"
-	"c = 0.5 * c_prev + 0.25 * d_prev + tanh(x_a)\n" "d = u * c_prev - k * h_prev + x_b\n" "h = tanh(c - 0.5 * d_prev) + 0.5 * d\n";
+	"cell crossed\n" "input x_a\n" "input x_b no bias\n" "state c d\n" "output h\n" "weight u v\n" "scalar k = 0.5\n"
+	"c = 0.5 * c_prev + 0.25 * d_prev + u * tanh(x_a) - k * h_prev\n" "d = c_prev\n" "h = (1 + v) * tanh(c - 0.5 * d_prev) + x_b\n";
 
 /* The backend of the device, and copies of its table: one counts step loops, the other has none. */
 static const struct cg_backend *own;
