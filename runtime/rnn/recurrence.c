@@ -178,15 +178,30 @@ static struct at_work find_at_work(int64_t round, int64_t spans, int n, int lag)
 	return at;
 }
 
+/* The first function that computes the elements of a stage.  In the plan the functions that compute the
+ * stage's means precede the function that computes its elements. */
+static int function_of(const struct cg_recurrence *w, int stage)
+{
+	const struct cg_function *functions = w->kernel->plan->functions;
+	int p = stage;
+
+	while (functions[p].shape != CG_FUNCTION_POINT || functions[p].stage != stage + 1)
+		p++;
+	return p;
+}
+
 /* Runs the steps that `scans` describe: by one call of the backend's scan, which continues after the steps before; by a step loop; or step
- * by step.  point: the number of the first function over elements. */
-static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, const struct at_work *at, int point,
+ * by step. */
+static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, const struct at_work *at,
                      int (*composed)(const struct cg_recurrence *, const struct cg_scan *))
 {
 	const struct cg_stream *stream = w[0]->stream;
 
-	if (!cg_present(w[0]->scan))
+	if (!cg_present(w[0]->scan)) {
+		const int point = function_of(w[0], 0);
+
 		return cg_recurrence_loops(w[0], point) ? cg_recurrence_loop(w[0], point) : composed(w[0], &scans[0]);
+	}
 	CG_TRY(stream->context->backend->scan(stream->queue, scans + at->first, at->end - at->first));
 	for (int k = at->first; k < at->end; k++)
 		scans[k].is_packed = 1;
@@ -204,18 +219,6 @@ static void describe_launch(const struct cg_recurrence *w, int function, int64_t
 	p->step = s;
 	p->rows = cg_packed_rows(w->sequence, s);
 	(void)cg_bind(&w->kernel->plan->functions[function], cg_recurrence_bind, &at, p->operands);
-}
-
-/* The function of the forward pass that computes the elements of a stage.  In the plan the functions that compute the
- * stage's means precede the function that computes its elements. */
-static int function_of(const struct cg_recurrence *w, int stage)
-{
-	const struct cg_function *functions = w->kernel->plan->functions;
-	int p = stage;
-
-	while (functions[p].shape != CG_FUNCTION_POINT || functions[p].stage != stage + 1)
-		p++;
-	return p;
 }
 
 /* Describes a phase of the forward pass: the recurrent product of a stage at a step, then the launch of the stage. */
@@ -285,7 +288,7 @@ int cg_recurrence_forward(struct cg_recurrence *const *w, int n, int lag)
 
 		for (int k = at.first; k < at.end; k++)
 			CG_TRY(begin_forward(w[k], round - k * lag, &scans[k]));
-		CG_TRY(run_steps(w, scans, &at, function_of(w[0], 0), composed_forward));
+		CG_TRY(run_steps(w, scans, &at, composed_forward));
 	}
 	return CG_OK;
 }
@@ -436,9 +439,7 @@ int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (
 	struct cg_scan scans[CG_SCANS_MAX];
 	/* A sequence without steps has one empty span, which sets the gradients of matrices to zeros unless they accumulate. */
 	const int64_t spans = w[0]->sequence->S ? count_spans(w[0]) : 1;
-	int functions[CG_FUNCTIONS_MAX];
 
-	(void)n_points(w[0], functions);
 	for (int k = 0; k < n; k++) {
 		describe_steps(w[k], describe_backward, &scans[k]);
 		CG_TRY(pack_matrices(w[k]));
@@ -452,7 +453,7 @@ int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (
 			span[k] = get_span(w[k], spans - 1 - (round - k * lag));
 			begin_backward(w[k], &span[k], &scans[k]);
 		}
-		CG_TRY(run_steps(w, scans, &at, functions[0], composed_backward));
+		CG_TRY(run_steps(w, scans, &at, composed_backward));
 		for (int k = at.first; k < at.end; k++) {
 			if (begin_products && round == k * lag)
 				CG_TRY(begin_products(user, k));
