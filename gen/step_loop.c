@@ -102,8 +102,8 @@ static struct names names_of(const struct printer *p, const struct cg_argument *
 	return names;
 }
 
-/* Prints the parameters: those of the steps, then those of the arguments.  A value that is passed on may be in one memory with the last
- * one. */
+/* Prints the parameters: those of the steps, then those of the arguments.  The memory from which a thread reads the first value that is
+ * passed on may be the memory to which it writes the last one, so these pointers are not `restrict`. */
 static void put_parameters(const struct printer *p, struct cg_text *text)
 {
 	const struct cg_function *function = p->function;
@@ -261,7 +261,7 @@ static void about_memory(struct cg_text *text, const char *name, const char *wha
 	cg_text_printf(text, "%s%-20s %s", text->length ? "\n *\t" : "", name, what);
 }
 
-/* Prints what is said of the memory that does not have the rows of all steps, and of second memory. */
+/* Prints which memory has the batch's rows of one step, and what second memory has. */
 static void put_about(const struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {
@@ -270,16 +270,16 @@ static void put_about(const struct printer *p, struct cg_text *text)
 
 		switch (cg_in_steps(p->plan, a)) {
 		case CG_STEPS_PASSED:
-			about_memory(text, names.own, is_backward(p->plan) ? "of each batch row's last step" : "before the first step");
+			about_memory(text, names.own, is_backward(p->plan) ? "[rows, units] of each batch row's last step" : "[rows, units] before the first step");
 			if (is_backward(p->plan))
-				about_memory(text, names.second, "of each step: the loop writes it");
+				about_memory(text, names.second, "of each step, an output");
 			break;
 		case CG_STEPS_BEFORE:
-			about_memory(text, names.own, "before the first step");
+			about_memory(text, names.own, "[rows, units] before the first step");
 			about_memory(text, names.second, "after each step");
 			break;
 		case CG_STEPS_FIRST:
-			about_memory(text, names.own, "of the first step");
+			about_memory(text, names.own, "[rows, units] of the first step");
 		}
 	}
 }
