@@ -41,7 +41,7 @@ programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/p
 	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test
 	tests/backends/cuda/cudnn/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
-data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
+data='tests/gen/coupled.cell tests/gen/stages.cell tests/data/shelf/*.safetensors tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
 	tests/gpu_modules_checks.py python/cellgrad/*.py python/cellgrad/torch/*.py runtime/cellgrad.h'
 
 die() { say "$*"; exit 1; }
@@ -657,6 +657,15 @@ persistent='for mode in lstm gru rnn_tanh; do
 	END
 done'
 
+# `shelf`: a shell script that compares, for each cell of the shelf, its kernels with those of another device ($1), and a network of it with
+# the answers of its paper's equations in PyTorch; $0 is the command cellgrad.
+# shellcheck disable=SC2016
+shelf='for case in "$srcdir"/tests/data/shelf/*.safetensors; do
+	cell=${case##*/}
+	"$0" check "${cell%.safetensors}" --ref "$1" --max-time 5 && "$0" run rnn "$case" --expect "$case" &&
+		"$0" run rnn_backprop "$case" --expect "$case" || exit 1
+done'
+
 # In stage right steps of our own kernels come before those of cuDNN, and in both groups the suites sequences and conformance come first.  A
 # rehearsal only tests this script, so it runs a part of the suites sequences and conformance, which `make check` runs whole.
 stage_right()
@@ -690,6 +699,7 @@ stage_right()
 	fi
 	other=cpu
 	[ "$backend" = cpu ] && other=reference
+	suite shelf sh -c "$shelf" "$bin/cellgrad" $other
 	# shellcheck disable=SC2086
 	start check $((check_time + 60)) words $cublas_repeats "$bin/cellgrad" check --ref $other --suite full --max-time "$check_time"
 	wait_all
@@ -715,13 +725,15 @@ bench_table()
 				over("gbytes", copied), over("gflops", multiplied[value("dtype")]) }' "$1"
 }
 
+# bench NAME SECONDS ARGUMENT...: runs a step of `cellgrad bench`, whose rows go to the report and to the numbers.
 bench()
 {
-	# shellcheck disable=SC2086 # $sizes is a command line
-	timed "$1" "$2" none "$bin/cellgrad" bench --json --time "$bench_time" ${3:+--dtype "$3" $sizes} ${4:+--op "$4" --B 1 --I 1 --H 1}
+	bench=$1 limit=$2
+	shift 2
+	timed "$bench" "$limit" none "$bin/cellgrad" bench --json --time "$bench_time" "$@"
 	[ -n "$ran" ] || return 0
-	grep '^{' "$logs/$ran-$1.log" >>"$work/numbers.json"
-	bench_table "$logs/$ran-$1.log" | section "$ran" "$1"
+	grep '^{' "$logs/$ran-$bench.log" >>"$work/numbers.json"
+	bench_table "$logs/$ran-$bench.log" | section "$ran" "$bench"
 	say_clocks
 	keep_numbers
 	report
@@ -739,9 +751,9 @@ stage_fast()
 	unset CUBLAS_WORKSPACE_CONFIG
 	: >"$work/numbers.json"
 	# In a rehearsal the problems are small, since the stand-ins for CUDA's libraries are slow.
-	limits='--most 5 --least 15' sizes='' repeats=200
+	limits='--most 5 --least 15' sizes='' long='--T 1000 --B 8 --I 256 --H 256' repeats=200
 	if rehearsal; then
-		limits='' repeats=5 sizes='--B 2 --I 4 --H 8'
+		limits='' repeats=5 sizes='--B 2 --I 4 --H 8' long='--T 5 --B 2 --I 4 --H 8'
 		export NET_SMALL=1
 	fi
 	export NET_TIME="${NET_TIME:-0.5}" PARTS_TIME="$bench_time"
@@ -773,7 +785,14 @@ stage_fast()
 	fi
 	! has_cudnn || timed algorithms 90 table env NET_TIME=0.02 "$bin/net_time" --algorithms f16
 	[ "$backend" != cuda ] || timed steps 40 table env NET_TIME=0.2 "$bin/net_time" --composed f16 f32
-	for dtype in f16 f32 bf16 f64; do bench bench-$dtype 60 $dtype; done
+	# shellcheck disable=SC2086 # $sizes and $long are command lines
+	{
+		for dtype in f16 f32 bf16 f64; do bench bench-$dtype 60 --dtype $dtype $sizes; done
+		# Cells without a recurrent product, whose sequence takes one launch, beside a GRU of the same sizes.
+		for cell in cell=mingru cell=minlstm cell=indrnn cell=sru rnn_mode=gru; do
+			bench long-${cell#*=} 20 --op rnn $cell --what fwd+bwd $long
+		done
+	}
 	if has_cudnn; then
 		timed census 40 table "$bin/net_time" --census $repeats f32 f16 bf16 f64
 		timed census-workspace 40 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$bin/net_time" --census $repeats f32 f16 bf16 f64
@@ -790,7 +809,7 @@ stage_fast()
 	else
 		timed parts 90 table "$bin/parts" f32 f16 bf16 f64
 	fi
-	for op in LSTMBlockCell LSTMBlockCellGrad GRUBlockCell GRUBlockCellGrad; do bench "overhead-$op" 20 '' $op; done
+	for op in LSTMBlockCell LSTMBlockCellGrad GRUBlockCell GRUBlockCellGrad; do bench "overhead-$op" 20 --op $op --B 1 --I 1 --H 1; done
 	keep_numbers
 }
 

@@ -21,8 +21,8 @@ import torch
 CELLS = {"lstm": (torch.nn.LSTM, {}), "gru": (torch.nn.GRU, {}), "rnn_tanh": (torch.nn.RNN, {"nonlinearity": "tanh"})}
 DTYPES = {"f32": (0, torch.float32), "f16": (2, torch.float16), "bf16": (3, torch.bfloat16)}
 # The sizes of a network: T, B, H, layers; the input is as wide as the hidden state.
-SIZES = [(1024, 16, 768, 1), (100, 32, 512, 1), (100, 16, 512, 2), (100, 8, 512, 1), (50, 128, 1024, 2), (200, 16, 256, 1), (100, 64, 128, 1),
-         (512, 1, 1024, 1)]
+SIZES = [(1024, 16, 768, 1), (1000, 8, 256, 1), (100, 32, 512, 1), (100, 16, 512, 2), (100, 8, 512, 1), (50, 128, 1024, 2), (200, 16, 256, 1),
+         (100, 64, 128, 1), (512, 1, 1024, 1)]
 SMALL = [(5, 3, 8, 1), (4, 2, 16, 2)]
 # An error that is larger than WRONG, relative to the largest element, is not due to rounding.
 WRONG = {"f32": 2e-2, "f16": 0.2, "bf16": 0.5}
