@@ -284,7 +284,7 @@ start()
 	printf '%s' "$keep" >"$work/$n.form"
 	printf '%s' "$limit" >"$work/$n.limit"
 	printf '%s' "$out" >"$work/$n.log"
-	printf '%s' "$*" | sed 's,|,\\|,g' | plain >"$work/$n.command"
+	printf '%s' "$*" | tr '\n\t' '  ' | sed 's,|,\\|,g' | plain >"$work/$n.command"
 	date +%s >"$work/$n.began"
 	say "$name: $(cat "$work/$n.command")"
 	(
