@@ -41,7 +41,7 @@ programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/p
 	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test
 	tests/backends/cuda/cudnn/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
-data='tests/gen/coupled.cell tests/gen/stages.cell tests/data/shelf/*.safetensors tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
+data='tests/gen/coupled.cell tests/gen/stages.cell tests/data/shelf/*.safetensors tests/drawn.sh tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
 	tests/gpu_modules_checks.py python/cellgrad/*.py python/cellgrad/torch/*.py runtime/cellgrad.h'
 
 die() { say "$*"; exit 1; }
@@ -670,10 +670,10 @@ done'
 # rehearsal only tests this script, so it runs a part of the suites sequences and conformance, which `make check` runs whole.
 stage_right()
 {
-	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'
+	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*' cells=2000
 	[ "$backend" != cuda ] || composed="$composed CELLGRAD_CUDNN_LIB=none"
 	if rehearsal; then
-		of=': sizes*' rnn='rnn* f32: sizes*' sequences='*random'
+		of=': sizes*' rnn='rnn* f32: sizes*' sequences='*random' cells=4
 	fi
 	# shellcheck disable=SC2086 # $composed is a command line
 	{
@@ -702,7 +702,8 @@ stage_right()
 	suite shelf sh -c "$shelf" "$bin/cellgrad" $other
 	# shellcheck disable=SC2086
 	start check $((check_time + 60)) words $cublas_repeats "$bin/cellgrad" check --ref $other --suite full --max-time "$check_time"
-	wait_all
+	# The script runs a process on each processor.
+	step drawn $((check_time + 60)) words env CELLGRAD="$bin/cellgrad" SEQUENCE="$bin/sequence" sh "$kit/tests/drawn.sh" $cells "$check_time"
 }
 
 # bench_table LOG: prints the output of `cellgrad bench --json` as a table.  The last two columns are rates divided by the rates that step

@@ -59,7 +59,7 @@ EXTRA_DIST += \
 	%D%/command/convert/README.md %D%/command/demo/README.md %D%/command/run/README.md %D%/conformance/README.md %D%/core/README.md \
 	%D%/fuzz/README.md %D%/gen/README.md %D%/help/README.md %D%/library/README.md %D%/op/README.md %D%/rnn/README.md \
 	%D%/python/README.md %D%/sequence/README.md %D%/verify/README.md %D%/weights/README.md \
-	%D%/prose.words %D%/source_files.sh %D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/job_queue.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/gpu_modules.py %D%/gpu_modules_checks.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/prose.words %D%/source_files.sh %D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/job_queue.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/drawn.sh %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/gpu_modules.py %D%/gpu_modules_checks.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/cell_text.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/gen/forms.cell %D%/gen/roots.cell %D%/gen/learnt.cell %D%/gen/apart.cell %D%/gen/means.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
@@ -385,16 +385,19 @@ clean-local: clean-fake clean-docs
 	rm -rf cross toy
 
 # make bigcheck: runs the tests that take too long for make check.  The tests of make bigcheck are the suites conformance and sequence on
-# OpenCL with kernels that PoCL optimises; networks of 20,000 random cells; every form of the cuda backend's kernels; the mathematics of
-# every float where results can differ; products by kernels that PoCL optimises in every dtype; a built-in cell that is added in a copy of
-# the source; programs of earlier versions on a library whose structs have more fields; the API reference; two builds compared; the Debian
-# packages, where Debian's tools are installed; OpenCL texts of all dtypes; and CUDA texts compiled for the architectures ARCHS, which
-# writes the resources that each kernel takes to tests/gen/cuda-resources.txt.
+# OpenCL with kernels that PoCL optimises; networks of 20,000 random cells, and the kernels of 2,000 on OpenCL and on the stand-ins for
+# CUDA's libraries; every form of the cuda backend's kernels; the mathematics of every float where results can differ; products by kernels
+# that PoCL optimises in every dtype; a built-in cell that is added in a copy of the source; programs of earlier versions on a library whose
+# structs have more fields; the API reference; two builds compared; the Debian packages, where Debian's tools are installed; OpenCL texts of
+# all dtypes; and CUDA texts compiled for the architectures ARCHS, which writes the resources that each kernel takes to
+# tests/gen/cuda-resources.txt.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \
 		CELLGRAD_BACKEND=opencl $$suite --opens || continue; CELLGRAD_BACKEND=opencl $$suite || exit 1; done
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
+	for with in 'env CELLGRAD_BACKEND=opencl' 'env CELLGRAD_BACKEND=cuda %D%/fake/run'; do \
+		$$with $(SHELL) $(srcdir)/%D%/drawn.sh 2000 120 || test $$? -eq 77 || exit 1; done
 	CELLGRAD_TEST_FORMS=all CELLGRAD_TEST_FLOATS=all $(MAKE) check TESTS='%D%/backends/cuda/cuda_forms_test.fake %D%/gen/floats_test'
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/gen/gemm.sh 100
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later

@@ -13,7 +13,7 @@
 /* A subject, one thing that is checked in one dtype: an op (block op or network), compared with the reference; or the kernels of a cell,
  * compared with the same kernels on another device or interpreted. */
 struct subject {
-	const char *name;
+	const char *name;                /* of the op; of the cell, as the user wrote it: the path of a file, if the cell is from a file */
 	const struct cg_op *op;          /* the op, or NULL: the subject is `cell` */
 	const struct cg_cell *cell;
 	int dtype;
@@ -66,7 +66,7 @@ int  subject_has_reference(const struct cg_op *);
 /* Adds an op or a cell in a dtype as a subject, if the op or cell has all attributes that the user gave, with these values, and the sizes
  * are not too large. If the op or cell lacks an attribute, or a value or size is not possible, the code is CG_BAD_ARGUMENT; the larger *why
  * (0 to 3) is, the more the message helps the user. */
-int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
+int  subject_add(struct check *, const char *name, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
 /* Sets an example to the next case of the subject that is not random, is possible with the user's attributes and is not too large: the
  * cases of a table and, for a block op, the cases with absent arguments after it. Returns 0 if no such case is left. */

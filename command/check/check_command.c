@@ -12,6 +12,7 @@
 #include "runtime/device/inspect.h"
 #include "command/check/check.h"
 #include "command/command.h"
+#include "command/file.h"
 #include "command/output.h"
 #include "command/check/shrink.h"
 
@@ -32,8 +33,9 @@ static const struct poptOption table[] = {
 static const char usage[] = "[OP]... [NAME=VALUE]... [OPTION]...";
 static const char text[] =
 	"Checks that a device computes the right answers.  OP is an op\n"
-	"(lstm_block_cell_grad, LSTMBlockCellGrad) or a cell (gru_block); without one,\n"
-	"all built-in cells, and all ops for which there is a reference, are checked.\n"
+	"(lstm_block_cell_grad, LSTMBlockCellGrad), a cell (gru_block, slstm) or the file\n"
+	"of a cell (./mine.cell); without one, all built-in cells, and all ops for which\n"
+	"there is a reference, are checked.\n"
 	"\n"
 	"Ops run on random numbers.  The outputs of ops are compared with those of the\n"
 	"reference, which computes the formulas in extended precision and has an error\n"
@@ -50,7 +52,8 @@ static const char text[] =
 	"The outputs of the kernels are compared with those of another device: the device\n"
 	"of --ref, else the cpu.\n"
 	"If that device is the checked device itself, its kernels are compared with the\n"
-	"kernels of the same cell given as text.\n"
+	"kernels of the same cell given as text; for a cell that is not built in, that\n"
+	"leaves nothing to compare.\n"
 	"\n"
 	"NAME=VALUE fixes a size, an attribute or another property in every case, and\n"
 	"leaves out the ops and cells that lack the property: B=1, use_peephole=true,\n"
@@ -67,6 +70,7 @@ static const char text[] =
 	"  cellgrad check\n"
 	"  cellgrad check GRUBlockCellGrad --dtype f16 --max-time 10\n"
 	"  cellgrad check gru_block pass=grad units=64\n"
+	"  cellgrad check ./mine.cell --backend opencl --max-time 10\n"
 	"  cellgrad check lstm_block_cell B=2 I=3 U=4 use_peephole=true seed=7\n"
 	"  cellgrad check --suite full --seed 2 --max-time 600 --json\n"
 	"\n"
@@ -79,7 +83,8 @@ static const unsigned long long default_seed = 20260101;
 
 struct request {
 	const struct cg_op *ops[OPS_MAX];
-	const struct cg_cell *cells[OPS_MAX];
+	/* name: the word that named the cell; parsed: the cell, if it is from a file, which read_operands() opened */
+	struct { const char *name; const struct cg_cell *cell; struct cg_cell *parsed; } cells[OPS_MAX];
 	int n_ops, n_cells, full;
 	const char *attributes[ATTRIBUTES_MAX + 2];
 	int n_attributes;
@@ -120,20 +125,31 @@ static int no_op(const char *word)
 static int add_op(struct request *r, const char *word)
 {
 	const struct cg_op *op = cg_op_find(word, NULL);
-	const struct cg_cell *cell = op ? NULL : cg_cell_find(word);
+	const struct cg_cell *cell = NULL;
+	struct cg_cell *parsed = NULL;
+	char shown[PRINT_NAME];
 
-	if (!op && !cell)
-		return no_op(word);
 	for (int k = 0; k < r->n_ops; k++)
 		if (r->ops[k] == op)
 			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", op->name);
 	for (int k = 0; k < r->n_cells; k++)
-		if (r->cells[k] == cell)
-			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", cell->name);
-	if (op)
+		if (!strcmp(r->cells[k].name, word))
+			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", print_name(shown, word));
+	if (r->n_ops + r->n_cells == OPS_MAX)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %d ops and cells, got more", print_name(shown, word), OPS_MAX);
+	if (op) {
 		r->ops[r->n_ops++] = op;
+		return CG_OK;
+	}
+	if (file_is_cell(word))
+		CG_TRY(file_cell(word, 1, &cell, &parsed));
 	else
-		r->cells[r->n_cells++] = cell;
+		cell = cg_cell_find(word);
+	if (!cell)
+		return no_op(word);
+	r->cells[r->n_cells].name = word;
+	r->cells[r->n_cells].cell = cell;
+	r->cells[r->n_cells++].parsed = parsed;
 	return CG_OK;
 }
 
@@ -196,7 +212,9 @@ static int add_subjects(struct check *c, const struct request *r)
 	for (int k = 0; k < r->n_ops + r->n_cells; k++)
 		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			const struct cg_op *op = k < r->n_ops ? r->ops[k] : NULL;
-			int code = subject_add(c, op, op ? NULL : r->cells[k - r->n_ops], dtype, &why);
+			const int cell = k - r->n_ops;
+			int code = op ? subject_add(c, op->name, op, NULL, dtype, &why)
+			              : subject_add(c, r->cells[cell].name, NULL, r->cells[cell].cell, dtype, &why);
 
 			if (code && code != CG_BAD_ARGUMENT)
 				return code;
@@ -219,8 +237,9 @@ static int choose(struct check *c, struct request *r)
 	for (const struct cg_op *op = NULL; (op = cg_op_next(op)) && !named && r->n_ops < OPS_MAX;)
 		r->ops[r->n_ops++] = op;
 	for (int k = 0; cg_cell_name(k) && !named && r->n_cells < OPS_MAX; k++) {
-		r->cells[r->n_cells] = cg_cell_find(cg_cell_name(k));
-		if (!r->cells[r->n_cells++])
+		r->cells[r->n_cells].name = cg_cell_name(k);
+		r->cells[r->n_cells].cell = cg_cell_find(cg_cell_name(k));
+		if (!r->cells[r->n_cells++].cell)
 			return CG_NO_MEMORY;
 	}
 	for (int k = 0, n = r->n_ops; k < n; k++)
@@ -319,11 +338,20 @@ static int other_bits(const struct side *s)
 	return s->context && strstr(cg_describe(s->context), "not the same bits");
 }
 
+static int built_in(const struct cg_cell *cell)
+{
+	int k = 0;
+
+	while (cg_cell_name(k) && cg_cell_find(cg_cell_name(k)) != cell)
+		k++;
+	return cg_cell_name(k) != NULL;
+}
+
 /* Is the kernel always interpreted on the cpu? The library contains no compiled form of a kernel for which interpreted() returns 1, so the
  * cpu computes the kernel in one way only. */
 static int interpreted(const struct kernel_kind *k)
 {
-	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));
+	return !built_in(k->cell) || k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));
 }
 
 /* Leaves out the kernels that can be computed in one way only, where no other device computes them. */
@@ -553,6 +581,8 @@ int command_check(int argc, const char **argv)
 		code = work(&c, &r);
 	}
 	subjects_close(&c);
+	for (int k = 0; k < r.n_cells; k++)
+		cg_cell_close(r.cells[k].parsed);
 	close_side(&c.other);
 	close_side(&c.sides[1]);
 	close_side(&c.sides[0]);

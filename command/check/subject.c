@@ -274,7 +274,7 @@ static void free_subject(struct subject *s)
 	*s = (struct subject){ .op = NULL };
 }
 
-int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *cell, int dtype, int *why)
+int subject_add(struct check *c, const char *name, const struct cg_op *op, const struct cg_cell *cell, int dtype, int *why)
 {
 	struct subject *s = &c->subjects[c->n_subjects];
 	int code;
@@ -282,7 +282,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 	*why = 0;
 	if (c->n_subjects == SUBJECTS_MAX)
 		return cg_fail(CG_UNSUPPORTED, "expected at most %d ops and cells, counted once for each dtype, got more", SUBJECTS_MAX);
-	*s = (struct subject){ .name = op ? op->name : cell->name, .op = op, .cell = cell, .dtype = dtype,
+	*s = (struct subject){ .name = name, .op = op, .cell = cell, .dtype = dtype,
 	                         .kind = !op ? &kernels : network_has_reference(op) ? &networks : &ops };
 	code = op ? add_op(c, s, why) : add_cell(c, s, why);
 	if (code)

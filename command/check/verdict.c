@@ -56,8 +56,10 @@ static void reproduce(const struct check *c, struct example *e, char line[COMMAN
 		put(line, " ");
 	}
 	example_fields(e, &f);
+	f.of = "";
 	field_line(&f, fields_line);
 	put(line, "cellgrad check ");
+	quote(line, e->subject->name);
 	put(line, fields_line);
 	if (c->backend) {
 		put(line, " --backend ");

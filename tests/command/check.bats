@@ -84,6 +84,19 @@ has_rows() {
 	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad dtype=f32 seed=1
 }
 
+@test "the kernels of a cell's file are compared with those of another device, and on one device there is nothing to compare" {
+	cp "$BATS_TEST_DIRNAME/../gen/learnt.cell" "$BATS_TEST_TMPDIR/my own.cell"
+	works check --backend opencl --ref cpu "$BATS_TEST_TMPDIR/my own.cell" dtype=f32 pass=grad rows=3 units=5 seed=1
+	[[ ${lines[-1]} == "1 case, 0 failures, "* ]]
+	run -77 --separate-stderr "$CELLGRAD" check --backend cpu "$BATS_TEST_TMPDIR/my own.cell" --max-time 1
+	[[ $output == *"skipped "*" cases of interpreted kernels"* ]]
+	run -77 --separate-stderr "$CELLGRAD" check --backend cpu slstm --max-time 1
+	CELLGRAD_BACKEND=cpu refuses "nothing.cell" check ./nothing.cell
+	refuses "my own.cell|twice" check "$BATS_TEST_TMPDIR/my own.cell" "$BATS_TEST_TMPDIR/my own.cell"
+	echo "cell x" >"$BATS_TEST_TMPDIR/x.cell"
+	refuses "x.cell|no gates" check "$BATS_TEST_TMPDIR/x.cell"
+}
+
 @test "--json prints one object on each line" {
 	works check gru_block_cell dtype=f32 --json --max-time 1
 	[[ ${lines[0]} == '{"version":"'*'"device":"'* ]]
@@ -137,6 +150,15 @@ has_rows() {
 	[[ $stderr == *"cellgrad check "*" seed="* ]]
 	# The command is printed once, although timeout sends the signal to the process and then to its group.
 	[ "$(grep -o ended <<< "$stderr" | wc -l)" -eq 1 ]
+}
+
+@test "the command line of a case of a cell's file has the file's path" {
+	cp "$BATS_TEST_DIRNAME/../gen/learnt.cell" "my own.cell"
+	for seconds in 2 20 200; do
+		run -124 --separate-stderr timeout -s TERM "$seconds" "$CELLGRAD" check --backend opencl --ref cpu "my own.cell" --suite full
+		[[ $stderr == *"cellgrad check "*" seed="* ]] && break
+	done
+	[[ $stderr == *"cellgrad check 'my own.cell' dtype="*" --backend opencl --ref cpu"* ]]
 }
 
 @test "a SIGTERM that is ignored when the run begins stays ignored" {

@@ -408,12 +408,24 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 	cg_cell_close(d->cell);
 }
 
+/* Writes the text of the cell of case k into a file of a folder. */
+static void write_text(const struct drawn *d, const char *folder, int k)
+{
+	char path[4096];
+	FILE *to;
+
+	snprintf(path, sizeof path, "%s/drawn%d.cell", folder, k);
+	to = fopen(path, "w");
+	assert_non_null(to);
+	assert_true(fputs(d->text, to) >= 0 && !fclose(to));
+}
+
 /* CELLGRAD_TEST_CELLS is the number of cells, 1000 if it is unset.  Where kernels take long to compile, only the first hundredth of
-   the cells is tested. */
+   the cells is tested.  With CELLGRAD_TEST_TEXTS the texts of all the cells are written into that folder, and nothing is computed. */
 void test_drawn(void **nothing)
 {
-	const char *many = getenv("CELLGRAD_TEST_CELLS");
-	int cells = (many ? atoi(many) : 1000) / (network_is_slow() ? 100 : 1);
+	const char *many = getenv("CELLGRAD_TEST_CELLS"), *folder = getenv("CELLGRAD_TEST_TEXTS");
+	int cells = (many ? atoi(many) : 1000) / (network_is_slow() && !folder ? 100 : 1);
 	static struct drawn d;
 	unsigned long long state;
 
@@ -422,7 +434,11 @@ void test_drawn(void **nothing)
 		network_case("drawn", k, &state);
 		draw_cell(&d, &state);
 		write_cell(&d, &state);
-		try(&d, k, &state);
+		if (folder)
+			write_text(&d, folder, k);
+		else
+			try(&d, k, &state);
 	}
-	answers_print_worst("drawn");
+	if (!folder)
+		answers_print_worst("drawn");
 }
