@@ -34,9 +34,9 @@ command     runtime/cellgrad.h runtime/device/inspect.h
 bindings    runtime/cellgrad.h
 END
 
-# The list `mirrors`: two patterns of folders whose files may share a name, since these files have the same task in both folders.  Each
-# backend implements the same parts of the device, tests/fake replaces the libraries of NVIDIA that backends/cuda calls, and the Python
-# package has a package for each framework.
+# The list `mirrors`: two patterns of folders whose files may share a name, since these files have the same task in both folders.  Files
+# of two backends may share a name, since each backend implements the same parts of the device; so may files of tests/fake, which replaces
+# the libraries of NVIDIA that backends/cuda calls, and of the Python package's packages, one for each framework.
 cat >"$scratch/mirrors" <<'END'
 backends/[a-z]*           backends/[a-z]*
 backends/[a-z]*           runtime/device

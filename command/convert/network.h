@@ -24,7 +24,7 @@ struct network {
 	const char *prefix;
 	int gradients;
 	struct safetensors file;
-	struct call call;                        /* the network's attributes, as attribute_text.c reads them */
+	struct call call;                        /* describes the network as an op, whose attributes attribute_text.c reads into `attributes` */
 	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* from a .cell file */
 	struct cg_value values[CG_PARAMS_MAX];

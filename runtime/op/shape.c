@@ -163,7 +163,8 @@ static int keeps_order(const struct cg_op *row, const struct cg_reading *reading
 	return row->states_major_at && integer(op, row->states_major_at) && reading->is_states;
 }
 
-/* The k-th dimension of a shape.  If the op is not time-major, the first two of three are exchanged, unless the shape keeps its order. */
+/* Finds the k-th dimension of a shape, as the sum of symbols that the shape states, not as a number.  If the op is not
+ * time-major, the first two of three are exchanged, unless the shape keeps its order. */
 static const struct cg_dimension *dimension_of(const struct cg_op *row, const struct cg_reading *reading, const void *op, int k)
 {
 	int turned = reading->rank == 3 && k < 2 && row->time_major_at && !integer(op, row->time_major_at) && !keeps_order(row, reading, op);
