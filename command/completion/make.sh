@@ -64,7 +64,7 @@ places()
 	for command in $commands; do echo "$command:-* || $(line "$(options "$command" | sed "s/=\$/$1/")")"; done
 	cat <<END
 run:* || $(line "$ops") @files
-check:* || $(line "$ops") $(line "$cells")
+check:* || $(line "$ops") $(line "$cells") @cells
 info:* || $(line "$ops")
 emit:* | cell:* || $(line "$cells") @cells
 convert:* || @files
