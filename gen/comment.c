@@ -16,7 +16,7 @@ static const char *const roles[] = {
 	[CG_ROLE_PREV] = " before the step", [CG_ROLE_STATE] = " after the step",   /* after "state" or "output" */
 	[CG_ROLE_FEED] = "operand of the next stage's product",
 	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_SCALAR] = "a learnt scalar",
-	[CG_ROLE_PARAM] = "param, rounded to real before use",
+	[CG_ROLE_PARAM] = "param, which the caller rounds to real",
 	[CG_ROLE_SCRATCH] = "partial sums of blocks of rows",
 	[CG_ROLE_ACCUMULATE] = "1: add to the sums in memory; 0: overwrite them",
 	[CG_ROLE_MEANS] = "means over the units of a row",
@@ -63,7 +63,7 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, both ? "i/o" : out ? "out" : "in", p->header ? 8 : 7, cg_print_type(p, a),
 	               shapes[a->kind]);
 	if (p->header && a->role == CG_ROLE_PARAM)
-		cg_text_printf(text, "param, rounded to %s before use", cg_real_names[p->plan->dtype]);
+		cg_text_printf(text, "param, which the caller rounds to %s", cg_real_names[p->plan->dtype]);
 	else if (a->derivative == CG_VALUE && a->role == CG_ROLE_GATE)
 		about_gate(text, cell, a->index);
 	else if (a->derivative == CG_VALUE && a->role == CG_ROLE_SAVED)

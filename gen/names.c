@@ -166,10 +166,18 @@ int cg_parse_unknown(struct parser *p, const char *position, const char *name)
 		return cg_parse_wrong(p, position,
 		                      "'%s' is not known here: '%s' is %s, and only states and the output have a value before the step",
 		                      name, before->name, cg_symbol_kinds[before->kind]);
+	for (int k = 0; k < p->cell->n_prevs; k++) {
+		const char *prev = p->cell->prevs[k].name;
+
+		if (strlen(prev) == strlen(name) + strlen("_prev") && !strncmp(prev, name, strlen(name)))
+			return cg_parse_wrong(p, position, "'%s' is not computed yet; its value before the step is '%s'", name, prev);
+	}
 	for (int k = 0; k < p->n_symbols; k++)
 		if (p->symbols[k].kind != DERIVED)
 			names[n++] = p->symbols[k].name;
 	near = cg_nearest(name, names, n);
+	if (!near && !strcmp(name, "x"))
+		return cg_parse_wrong(p, position, "'x' is not known here: equations read the input by gates, whose products with it are computed before");
 	return cg_parse_wrong(p, position, near ? "'%s' is not known here; did you mean '%s'?"
 	                            : "'%s' is not known here: expected a declared name, or one that an equation above computes", name, near);
 }

@@ -14,10 +14,12 @@ static int full(struct parser *p, int n, int most, const char *what)
 
 enum { OF_X = 1 << CG_PART_W | 1 << CG_PART_BIAS_W, OF_H = 1 << CG_PART_R | 1 << CG_PART_BIAS_R };
 
-/* Reads "no bias" at the end of a line, if it is there, and removes the biases of the gates that the line declares. */
+/* Reads "no bias" at the end of a line, if it is there, and removes the biases of the gates that the line declares.  Returns 1: the line
+ * ends; 0: it goes on with a gate; -1: a mistake. */
 static int no_bias(struct parser *p, int first)
 {
-	const char *at;
+	const char *at, *const bias = "bias";
+	char word[CG_NAME_MAX + 1];
 
 	cg_parse_skip(p);
 	at = p->at;
@@ -25,9 +27,13 @@ static int no_bias(struct parser *p, int first)
 		return 0;
 	p->at += 2;
 	cg_parse_skip(p);
-	if (!strncmp(p->at, "bias", 4)) {
-		p->at += 4;
-		if (cg_parse_line_end(p)) {
+	word[0] = 0;
+	if (cg_is_letter(*p->at) && cg_parse_word(p, word, "'bias'"))
+		return -1;
+	if (word[0] && cg_parse_line_end(p)) {
+		if (strcmp(word, bias) && cg_nearest(word, &bias, 1))
+			return cg_parse_wrong(p, at, "expected 'no bias' at the end of the line, got 'no %s'", word);
+		if (!strcmp(word, bias)) {
 			for (int k = first; k < p->cell->n_gates; k++)
 				p->cell->gates[k].parts &= ~(unsigned)CG_GATE_BIASES;
 			return 1;
@@ -40,7 +46,7 @@ static int no_bias(struct parser *p, int first)
 static int gates(struct parser *p, int split, unsigned parts)
 {
 	struct cg_cell *cell = p->cell;
-	int first = cell->n_gates;
+	int first = cell->n_gates, ended = 0;
 
 	do {
 		struct cg_gate *gate = &cell->gates[cell->n_gates];
@@ -59,8 +65,10 @@ static int gates(struct parser *p, int split, unsigned parts)
 		if (cg_parse_declare(p, position, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, position, bias, DERIVED, own))
 			return -1;
 		cell->n_gates++;
-	} while (!cg_parse_line_end(p) && (parts == (OF_X | OF_H) || !no_bias(p, first)));
-	return 0;
+		if (parts != (OF_X | OF_H))
+			ended = no_bias(p, first);
+	} while (!ended && !cg_parse_line_end(p));
+	return ended < 0 ? -1 : 0;
 }
 
 static int prevs(struct parser *p, int output)

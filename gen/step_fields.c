@@ -243,7 +243,7 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		f = add_constant(s, a, SCALAR);
 		if (!f)
 			return;
-		snprintf(f->is, sizeof f->is, "param, rounded to %s before use", cg_real_names[s->plan->dtype]);
+		snprintf(f->is, sizeof f->is, "param, which the caller rounds to %s", cg_real_names[s->plan->dtype]);
 		break;
 	default:
 		return;

@@ -173,10 +173,17 @@ static int product(struct parser *p)
 	int a = factor(p);
 
 	for (cg_parse_skip(p); a >= 0 && (*p->at == '*' || *p->at == '/'); cg_parse_skip(p)) {
-		int code = *p->at++ == '*' ? CG_OP_MUL : CG_TERM_DIV, b = factor(p);
+		int code = CG_TERM_DIV, b;
 
+		if (!strncmp(p->at, "**", 2))
+			return cg_parse_wrong(p, p->at, "there are no powers; x ** 2 is x * x");
+		if (*p->at++ == '*')
+			code = CG_OP_MUL;
+		b = factor(p);
 		a = b < 0 ? -1 : term(p, code, a, b, 0);
 	}
+	if (a >= 0 && *p->at == '^')
+		return cg_parse_wrong(p, p->at, "there are no powers; x^2 is x * x");
 	return a;
 }
 

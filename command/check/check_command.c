@@ -370,8 +370,9 @@ static void leave_one_way(struct check *c, struct subject *s)
 	kernel_kinds_close(s->kinds + n, all - n);
 	s->n_kinds = n;
 	if (n < all)
-		check_skip(c, "interpreted kernels", "there is one way to compute them here; --ref DEVICE compares them with another's",
-		           cases - (n ? subject_table(c, s) : 0));
+		check_skip(c, "interpreted kernels",
+		           "there is one way to compute them here; --ref DEVICE compares them with another's, and cellgrad cell their gradient "
+		           "with differences", cases - (n ? subject_table(c, s) : 0));
 }
 
 /* The reason why the subject cannot be checked; NULL: it can be checked, or *code is an error. */

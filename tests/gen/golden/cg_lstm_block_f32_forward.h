@@ -24,8 +24,8 @@ extern "C" {
  *	cs           out float    [rows, units]   state after the step, which forward saves
  *	co           out float    [rows, units]   value that forward saves
  *	h            out float    [rows, units]   output after the step, which forward saves
- *	forget_bias  in  float                    param, rounded to f32 before use
- *	cell_clip    in  float                    param, rounded to f32 before use
+ *	forget_bias  in  float                    param, which the caller rounds to f32
+ *	cell_clip    in  float                    param, which the caller rounds to f32
  */
 void cg_lstm_block_f32_forward(
 	int64_t rows, int64_t units,

@@ -47,8 +47,8 @@ struct cg_lstm_block_peephole_f32_seq_forward_scan {
 	float *cs; int64_t cs_stride, cs_step;          /* out    [steps, rows, units]  value after each step */
 	float *co; int64_t co_stride, co_step;          /* out    [steps, rows, units]  value that forward saves; may be NULL */
 	float *h; int64_t h_stride, h_step;             /* out    [steps, rows, units]  value after each step */
-	float forget_bias;                              /* param, rounded to f32 before use */
-	float cell_clip;                                /* param, rounded to f32 before use */
+	float forget_bias;                              /* param, which the caller rounds to f32 */
+	float cell_clip;                                /* param, which the caller rounds to f32 */
 	const float *h_first; int64_t h_first_stride;   /* in     [rows, units]  value before the first step; may be NULL */
 };
 
@@ -345,8 +345,8 @@ static APART void cg_lstm_block_peephole_f32_seq_forward_run(int count,
  *	cs           out acc     [rows, units]   state after the step, which forward saves
  *	co           out real    [rows, units]   value that forward saves
  *	h            out real    [rows, units]   output after the step, which forward saves
- *	forget_bias  in  acc                     param, rounded to real before use
- *	cell_clip    in  acc                     param, rounded to real before use
+ *	forget_bias  in  acc                     param, which the caller rounds to real
+ *	cell_clip    in  acc                     param, which the caller rounds to real
  */
 static void cg_lstm_block_peephole_f32_seq_forward(
 	int64_t rows, int64_t units,
