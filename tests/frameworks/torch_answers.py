@@ -5,7 +5,11 @@ layouts, single sequences and packed sequences.  Prints TAP."""
 import copy
 import io
 import itertools
+import pathlib
 import pickle
+import re
+import subprocess
+import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -302,6 +306,13 @@ class Answers(unittest.TestCase):
         self.same(self.weighted(self.layer_norm(module, x), leaves), self.weighted(module(x), leaves), "layer norm")
         module.reset_parameters()
         self.assertEqual((module.weight_p_l0 == 1).all(1).tolist(), ones.tolist())
+
+    def test_bench(self):
+        """tests/bench/cells.py, which times minGRU and the layer-norm LSTM, finds the answers of their equations in PyTorch at tiny sizes"""
+        script = pathlib.Path(__file__).resolve().parents[1] / "bench" / "cells.py"
+        done = subprocess.run([sys.executable, "-B", script, "--quick", "--turns", "1"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(re.findall(r"^\| .* \| [0-9.]+ \| [0-9.]+ \|$", done.stdout, re.M)), 6, done.stdout)
 
     def test_copies(self):
         """nn.LSTM with the state_dict has the output to 1e-6; pickle, deepcopy and torch.save give equal outputs and new weights"""
