@@ -42,6 +42,8 @@ static const struct { const char *name, *is; } elsewhere[] = {
 	{ "maximum",  "maximum(a, b) is max(a, b)" },
 	{ "minimum",  "minimum(a, b) is min(a, b)" },
 	{ "swish",    "swish(x) is silu(x)" },
+	{ "log_sigmoid", "log_sigmoid(x) is -softplus(-x)" },
+	{ "logsigmoid", "logsigmoid(x) is -softplus(-x)" },
 	{ "leaky_relu", "leaky_relu(x, s) is max(x, s * x), for s below 1" },
 	{ "elu",      "elu(x) is relu(x) + exp(-relu(-x)) - 1" },
 	{ "sign",     "sign(x) is step(x) - step(-x)" },

@@ -157,6 +157,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = erf a\n", "4:5: 'erf' is a function: expected '(' after it" },
 	{ HEAD "h = softplus\n", "4:5: 'softplus' is a function: expected '(' after it" },
 	{ HEAD "sqrt = a\n", "4:1: 'sqrt' is a reserved word of compilers' libraries; choose another name" },
+	{ HEAD "h = log_sigmoid(a)\n", "4:5: there is no function 'log_sigmoid': log_sigmoid(x) is -softplus(-x); the" FUNCTIONS },
 	{ HEAD "h = swish(a)\n", "4:5: there is no function 'swish': swish(x) is silu(x); the" FUNCTIONS },
 	{ HEAD "h = maximum(a, b)\n", "4:5: there is no function 'maximum': maximum(a, b) is max(a, b); the" FUNCTIONS },
 	{ HEAD "h = softsine(a)\n", "4:5: there is no function 'softsine'; did you mean 'softsign'? The" FUNCTIONS },

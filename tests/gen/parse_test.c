@@ -18,11 +18,12 @@ static double elu(double a, double b)       { (void)b; return a > 0 ? a : exp(a)
 static double sign(double a, double b)      { (void)b; return (a > 0) - (a < 0); }
 static double square(double a, double b)    { (void)b; return a * a; }
 static double clamp(double a, double b)     { return fmax(-b, fmin(a, b)); }
+static double log_sigmoid(double a, double b) { (void)b; return -log1p(exp(-a)); }
 
 static const struct { const char *name; double (*is)(double a, double b); double most; } others[] = {
 	{ "maximum", fmax, 0 }, { "minimum", fmin, 0 }, { "swish", silu, 1e-15 },
 	{ "erfc", first_erfc, 1e-15 }, { "elu", elu, 1e-15 }, { "sign", sign, 0 }, { "clamp", clamp, 0 }, { "square", square, 1e-15 },
-	{ "pow", square, 1e-15 },
+	{ "pow", square, 1e-15 }, { "log_sigmoid", log_sigmoid, 1e-15 },
 };
 
 /* Copies the expression that the error of an unknown function advises: the part between " is " or " is nearly " and the list of functions,
