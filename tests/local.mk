@@ -20,7 +20,7 @@ unit_tests = \
 # Tests of the source, and of the files that are built from it.
 quick_tests = %D%/arrows.sh %D%/prose.py %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
-	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
+	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/configure.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
 # The conformance suite and the suite of sequences on each backend of backends/list.h: the name of an .on file begins with the backend's
 # name, and -fake in the name means the stand-ins of tests/fake for CUDA's libraries.  tests/conformance/on.sh describes all names.
