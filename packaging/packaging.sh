@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# packaging.sh [FOLDER]: builds the binary Debian packages of the source, as it is, in a temporary copy, checks the packages by lintian and
-# one dependency itself, and copies them to FOLDER, which must exist, if that is given.  Exit status 77: a tool is missing.
+# packaging.sh [FOLDER]: builds the binary Debian packages of the source, as it is, in a temporary copy, checks the packages by lintian, one
+# dependency and the links of the documents itself, and copies the packages to FOLDER, which must exist, if that is given.
+# Exit status 77: a tool is missing.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 to=
@@ -28,5 +29,7 @@ lintian --fail-on error,warning ../*.changes || exit 1
 next=${version%-*} next=${next%.*}.$((${next##*.} + 1))-1
 allows "$version" && allows "${version%-*}-99" && ! allows "$next" && ! allows 0.0.1-1 ||
 	{ echo "packaging: python3-cellgrad $version depends on libcellgrad0 $(bounds | tr '\n' ' ')" >&2; exit 1; }
+dpkg-deb -x ../libcellgrad-dev_*.deb "$scratch/installed" &&
+	srcdir=. DESTDIR="$scratch/installed" DOCDIR=/usr/share/doc/libcellgrad-dev sh tests/install.sh links >&2 || exit 1
 for package in ../*.deb; do echo "$(basename "$package")"; done
 [ -z "$to" ] || cp ../*.deb ../*.changes "$to"

@@ -4,6 +4,7 @@
 # command's demo works in a root that has only the command, its data and its libraries.  make uninstall leaves no file.
 #   install.sh              installs into a temporary folder by DESTDIR, a part of make check
 #   install.sh installed    tests the files that are installed, under $DESTDIR if that is set: make installcheck
+#   install.sh links        tests the links of installed documents alone; exit status 1 if one leads nowhere
 # Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR: the folders of installed files; CC CXX
 # SANITIZE MAKE PKG_CONFIG: tools.
 set -u
@@ -251,6 +252,10 @@ commands()
 }
 
 root=${DESTDIR:-}
+if [ "${1:-}" = links ]; then
+	links || { cat "$why"; exit 1; }
+	exit 0
+fi
 if [ "${1:-}" != installed ]; then
 	root=$scratch/root
 	"$make" -s install DESTDIR="$root" >"$why" 2>&1 </dev/null
