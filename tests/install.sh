@@ -211,6 +211,7 @@ other_prefix()
 		[ -n "$(sed -n 's/^BUG_REPORT = //p; s/^URL = //p' Makefile)" ] || ! grep -q '^\.Sh BUGS' "$srcdir/man/${page#*/}" ||
 			echo "$page has an address"
 	done >"$why"
+	! grep share/doc/cellgrad "$other/share/doc/libcellgrad/examples/README.md" >>"$why" || return
 	[ ! -s "$why" ] || return
 	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] &&
 		grep -qx 'URL: https://example.org/' "$other/lib/pkgconfig/cellgrad.pc" || { echo 'cellgrad.pc' >"$why"; return 1; }
