@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Every file of the source has a line with its licence among its first three lines, except for the files of list_exceptions.
+# packaging/debian/copyright names each file of Autoconf, Automake and Libtool that a tarball has.
 #   spdx.sh        the test
 #   spdx.sh add    writes the line into the files that lack it
 # srcdir: the source.
@@ -66,7 +67,13 @@ if [ "${1:-}" = add ]; then
 	exit 0
 fi
 
-echo 1..3
+# list_owners: prints the patterns of packaging/debian/copyright, which are also patterns of the shell, without that of all files.
+list_owners()
+{
+	awk '/^[A-Z]/ { files = sub(/^Files:/, "") } files { for (k = 1; k <= NF; k++) if ($k != "*") print $k }' packaging/debian/copyright
+}
+
+echo 1..4
 if [ "$(wc -l <"$scratch/files")" -gt 500 ] && [ ! -s "$scratch/missing" ]; then
 	echo 'ok 1 - every file has a line with its licence'
 else
@@ -80,3 +87,20 @@ printf '#!/bin/sh\ntrue\n' >"$scratch/script.sh"
 add "$scratch/script.sh"
 printf '#!/bin/sh\n# %s\ntrue\n' "$line" | cmp -s - "$scratch/script.sh" && echo 'ok 3 - add writes the line below #!' ||
 	echo 'not ok 3 - add writes the line below #!'
+# The tools make these files, which a clone does not have before ./bootstrap.
+for file in aclocal.m4 configure Makefile.in build-aux/* build-aux/m4/*; do
+	[ -f "$file" ] || continue
+	echo "$file" >>"$scratch/made"
+	list_owners | while read -r pattern; do
+		# shellcheck disable=SC2254 # a pattern
+		case $file in $pattern) echo "$file"; break ;; esac
+	done >>"$scratch/owned"
+done
+if [ ! -f "$scratch/made" ]; then
+	echo 'ok 4 - packaging/debian/copyright names the files of Autoconf, Automake and Libtool # SKIP there are none'
+elif diff "$scratch/made" "$scratch/owned" >"$scratch/why"; then
+	echo 'ok 4 - packaging/debian/copyright names the files of Autoconf, Automake and Libtool'
+else
+	sed 's/^/# /' "$scratch/why"
+	echo 'not ok 4 - packaging/debian/copyright names the files of Autoconf, Automake and Libtool'
+fi
