@@ -9,7 +9,7 @@ import ctypes
 import math
 import operator
 import os
-from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -72,6 +72,13 @@ def real(name: str, value: Any) -> float:
     if math.isnan(number):
         raise ArgumentError(f"{name}: expected a number, got NaN")
     return number
+
+
+def values_of(values: Any) -> List[Tuple[str, float]]:
+    """Returns the values of a cell's params as pairs of a name and a float; none for None."""
+    if values is not None and not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"values: expected a mapping of names to numbers, got {type(values).__name__}")
+    return [(text("values", name).decode(), real(f"values: {name}", value)) for name, value in (values or {}).items()]
 
 
 def one_of(name: str, value: Any, names: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _forward, _weights
 from ._arguments import (INT64_MAX, INT_MAX, UINT64_MAX, dtype_code, dtype_of, in_place, integer, memory, one_of, real, struct_of,
-                         text, words, writable)
+                         text, values_of, words, writable)
 from ._cell import Cell, cell_of
 from ._context import Context, Handle, default_context, opening
 from ._errors import ArgumentTypeError
@@ -74,13 +74,11 @@ class Network:
         self.cell, self.dtype = cell_of(cell), dtype_of(dtype)
         if context is not None and not isinstance(context, Context):
             raise ArgumentTypeError(f"context: expected a cellgrad.Context, got {type(context).__name__}")
-        if values is not None and not isinstance(values, Mapping):
-            raise ArgumentTypeError(f"values: expected a mapping of names to numbers, got {type(values).__name__}")
         self._context = context
         config = self.config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
         # The struct cg_rnn_config points to the options, the route and the values, so the network keeps references to them.
         self._options, self._route = words("options", options), None if route is None else text("route", route)
-        numbers = [C.cg_value(name=text("values", name), value=real(f"values: {name}", value)) for name, value in (values or {}).items()]
+        numbers = [C.cg_value(name=name.encode(), value=value) for name, value in values_of(values)]
         self._values = (C.cg_value * max(1, len(numbers)))(*numbers)
         config.cell, config.options, config.route = self.cell.pointer, self._options, self._route
         config.values, config.n_values = self._values, len(numbers)

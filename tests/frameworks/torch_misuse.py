@@ -9,6 +9,7 @@ import types
 
 import torch_tap
 from torch_tap import py_tap
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
@@ -114,6 +115,21 @@ class Misuse(py_tap.Refusals):
         self.refuse(RuntimeError, "cell:2:", ours.Cell, "cell leaky\ngates\n", 3, 4)
         self.refuse(FileNotFoundError, "no such file", ours.Cell, "not/there.cell", 3, 4)
         self.refuse(ValueError, "option", ours.Cell, "lstm", 3, 4, options="peephol")
+
+    def test_values(self):
+        """The values of a cell's params are numbers of any library, the same as those of cellgrad.Network"""
+        leaky = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
+        x = torch.ones(T, B, I)
+        for value in (np.float32(0.25), np.float64(0.25), np.array(0.25), torch.tensor(0.25), np.int64(1), 1, True):
+            module = ours.Cell(leaky, I, U, values={"leak": value})
+            network = cellgrad.Network(leaky, input=I, units=U, values={"leak": value})
+            np.testing.assert_array_equal(module(x)[0].detach(), network.forward(module.params().numpy(), x).output)
+        for kind, words, values in (
+                (TypeError, "values: leak: expected a number, got str '0.1'", {"leak": "0.1"}),
+                (TypeError, "values: leak: expected a number, got NoneType", {"leak": None}),
+                (ValueError, "values: leak: expected a number, got NaN", {"leak": float("nan")}),
+                (TypeError, "values: expected a mapping of names to numbers, got list", [1]), (ValueError, "no param 'leek'", {"leek": 1})):
+            self.refuse(kind, words, ours.Cell, leaky, I, U, values=values)
 
     def alone(self, code, **environment):
         """Runs code by this Python in a process of its own; returns its exit status, and the last line of its output."""

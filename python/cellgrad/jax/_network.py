@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _network
-from .._arguments import path_of, real
+from .._arguments import path_of, values_of
 from .._cell import Cell, cell_of
 from .._errors import ArgumentError, ArgumentTypeError
 from .._load import check, lib
@@ -73,7 +73,7 @@ class Network:
         self.time_major = bool(config.time_major)
         self._attributes: Dict[str, Any] = {name: np.int64(getattr(config, name)) for name in (
             "layers", "bidirectional", "input_mode", "time_major", "reverse", "units", "proj")}
-        numbers = {name: real(f"values: {name}", value) for name, value in self._keywords["values"].items()}
+        numbers = dict(values_of(self._keywords["values"]))
         # The network keeps a copy of the values, since the caller may change the mapping later.
         self._keywords["values"] = numbers
         self._attributes.update(cell=self.cell.source, options=config.options.decode(), dropout=np.float64(config.dropout),

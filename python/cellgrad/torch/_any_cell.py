@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from .. import _cell
-from .._arguments import path_of, words
+from .._arguments import path_of, values_of, words
 from ._recurrent import Recurrent
 from ._spec import spec_of, spec_text
 
@@ -56,9 +56,9 @@ class Cell(Recurrent):
                 cell = file.read()
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bool(bias)
         self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, float(dropout), bool(bidirectional), proj_size
-        names = words("options", options).decode()
+        names, numbers = words("options", options).decode(), tuple(values_of(values))
         text = spec_text(str(cell), input=input_size, units=hidden_size, layers=num_layers, bidirectional=self.bidirectional,
-                         proj=proj_size, options=names, values=tuple((values or {}).items()))
+                         proj=proj_size, options=names, values=numbers)
         spec = spec_of(text)
         self.name, self._starts = parsed.name, tuple(parsed.scalars.values())
         self._vector_starts = [parsed.vector_starts.get(name) for name in parsed.vectors_with(names)]
@@ -75,7 +75,7 @@ class Cell(Recurrent):
                     if bias or not name.startswith("bias"):
                         self.register_parameter(f"{name}_{end}", nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
         self.reset_parameters()
-        self._ready(str(cell), names, tuple((values or {}).items()))
+        self._ready(str(cell), names, numbers)
         self.flatten_parameters()
 
     def reset_parameters(self) -> None:

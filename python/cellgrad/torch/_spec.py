@@ -38,7 +38,7 @@ def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirection
     >>> output.shape, h.shape
     (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
     """
-    numbers = ",".join(f"{name}={value!r}" for name, value in values)
+    numbers = ",".join(f"{name}={float(value)!r}" for name, value in values)
     flags = f"{int(bidirectional)}|{int(batch_first)}|{int(reserve)}"
     return f"{options}|{numbers}|{layers}|{flags}|{input}|{units}|{proj}|{dropout!r}|{cell}"
 
