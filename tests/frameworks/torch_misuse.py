@@ -29,7 +29,8 @@ class Misuse(py_tap.Refusals):
         for words, module, arguments in (
                 ("input: expected [T, B, 3], got [5, 2, 4]", lstm, (torch.zeros(T, B, 4),)),
                 ("input: expected [T, B, 3]", lstm, (torch.zeros(T, 4),)), ("2D or 3D, got 4D", lstm, (torch.zeros(1, T, B, I),)),
-                ("does not match weight dtype", lstm, (x.double(),)), ("does not match weight dtype", lstm, (x.long(),)),
+                ("input dtype (torch.float64) does not match weight dtype (torch.float32) of weight_ih_l0: input.to(torch.float32)", lstm,
+                 (x.double(),)), ("input.to(torch.float32) converts the input", lstm, (x.long(),)),
                 ("h0: expected [1, 2, 4]", gru, (x, torch.zeros(2, B, U))), ("h0: expected [1, 2, 4]", gru, (x, torch.zeros(1, 9, U))),
                 ("h0: expected torch.float32", gru, (x, h.double())), ("c0: expected [1, 2, 4]", lstm, (x, (h, torch.zeros(1, B, 1)))),
                 ("should also be 3-D but got 2-D", gru, (x, h[0])), ("should also be 2-D but got 3-D", gru, (x[:, 0], h)),
@@ -60,10 +61,12 @@ class Misuse(py_tap.Refusals):
         """A parameter replaced by one of another shape, dtype or device is rejected"""
         x = torch.zeros(T, B, I)
         for words, change in (
-                ("weights[1]: expected [16, 4], got [16, 5]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 5)))),
-                ("weights[1]: expected [16, 4], got [4, 16]", lambda m: setattr(m.weight_hh_l0, "data", m.weight_hh_l0.data.t())),
-                ("weights[1]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 4, dtype=torch.float64)))),
-                ("weights[1]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 4, device="meta"))))):
+                ("weight_hh_l0: expected [16, 4], got [16, 5]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 5)))),
+                ("weight_hh_l0: expected [16, 4], got [4, 16]", lambda m: setattr(m.weight_hh_l0, "data", m.weight_hh_l0.data.t())),
+                ("of weight_hh_l0: another weight has torch.float32; to() of the module converts all weights",
+                 lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 4, dtype=torch.float64)))),
+                ("weight_hh_l0: expected a tensor on cpu, as the input, got one on meta; to() of",
+                 lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 4, device="meta"))))):
             module = ours.LSTM(I, U)
             change(module)
             self.refuse(RuntimeError, words, module, x)
@@ -91,7 +94,7 @@ class Misuse(py_tap.Refusals):
     def test_devices(self):
         """Tensors of one call on several devices, and tensors on an unsupported device, are rejected with a message"""
         x, h = torch.zeros(T, B, I, device="meta"), torch.zeros(1, B, U)
-        self.refuse(RuntimeError, "weights[0]: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U), x)
+        self.refuse(RuntimeError, "weight_ih_l0: expected a tensor on meta, as the input, got one on cpu; to() of", ours.GRU(I, U), x)
         self.refuse(RuntimeError, "h0: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U, device="meta"), x, h)
         self.assertEqual(ours.GRU(I, U, device="meta")(x)[0].shape, (T, B, U))
         for kind in ("mps", "xpu", "hpu"):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module for any cell."""
+import itertools
 import math
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import nn
@@ -62,18 +63,10 @@ class Cell(Recurrent):
         spec = spec_of(text)
         self.name, self._starts = parsed.name, tuple(parsed.scalars.values())
         self._vector_starts = [parsed.vector_starts.get(name) for name in parsed.vectors_with(names)]
-        shapes = iter(spec.parts)
-        ends = [f"l{layer}{end}" for layer in range(num_layers) for end in ("", "_reverse")[:spec.directions]]
-        kinds: List[Tuple[str, ...]] = list(spec.names())
-        kinds += [("weight_p",)] if spec.vectors() else []
-        kinds += [("scalar",)] if parsed.scalars else []
-        for kind in kinds:
-            for end in ends:
-                for name in kind:
-                    rows, columns = next(shapes)
-                    shape = (rows,) if name in ("bias_ih", "bias_hh", "scalar") else (rows, columns)
-                    if bias or not name.startswith("bias"):
-                        self.register_parameter(f"{name}_{end}", nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+        for name, (rows, columns) in zip(itertools.chain(*spec.names()), spec.parts):
+            shape = (rows,) if name.startswith(("bias_", "scalar_")) else (rows, columns)
+            if bias or not name.startswith("bias_"):
+                self.register_parameter(name, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
         self.reset_parameters()
         self._ready(str(cell), names, numbers)
         self.flatten_parameters()

@@ -27,7 +27,7 @@ class TensorTypeError(ArgumentTypeError, RuntimeError, ValueError):
     ...     cellgrad.torch.GRU(3, 4)(torch.zeros(5, 2, 3, dtype=torch.float64))
     ... except RuntimeError as error:
     ...     print(type(error).__name__, str(error).split(":")[0])
-    TensorTypeError input dtype (torch.float64) does not match weight dtype (torch.float32)
+    TensorTypeError input dtype (torch.float64) does not match weight dtype (torch.float32) of weight_ih_l0
     """
 
 

@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from . import _stable
 from ._device import place_of
 from ._errors import SecondGradientError, TensorError
-from ._run import backward, forward
+from ._run import backward, check_devices, forward
 from ._spec import CODES, spec_of
 
 _MASK = 2**64 - 1
@@ -78,9 +78,7 @@ def _rnn_fake(input: Any, weights: Any, h0: Any, c0: Any, lengths: Any, counter:
     spec = spec_of(network)
     torch._check(input.dim() == 3 and input.shape[2] == spec.input,
                  lambda: f"input: expected 3 dimensions, the last of {spec.input}, got {list(input.shape)}")
-    for name, tensor in (*((f"weights[{k}]", weight) for k, weight in enumerate(weights)), ("h0", h0), ("c0", c0)):
-        if tensor is not None and tensor.device != input.device:
-            raise TensorError(f"{name}: expected a tensor on {input.device}, as the input, got one on {tensor.device}")
+    check_devices(spec, input.device, weights, h0, c0)
     device = input.device if input.device.type in ("cpu", "cuda") else torch.device("cpu")
     size = _reserve_size(spec, input, place_of(device))
     if size is None:

@@ -60,12 +60,7 @@ class Recurrent(nn.Module):
         self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
         self._texts: Dict[Any, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
-        ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.num_layers) for direction in range(spec.directions)]
-        matrices, biases = spec.names()
-        self._matrix_names = [f"{name}_{end}" for end in ends for name in matrices]
-        self._bias_names = [f"{name}_{end}" for end in ends for name in biases]
-        self._cell_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
-        self._cell_names += [f"scalar_{end}" for end in ends] if spec.cell.scalars else []
+        self._matrix_names, self._bias_names, self._cell_names = spec.names()
         self._names = self._matrix_names + self._bias_names + self._cell_names
         first = len(self._matrix_names)
         self._bias_sizes = [rows for rows, _ in spec.parts[first:first + len(self._bias_names)]]

@@ -63,6 +63,15 @@ def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[
     return whole.data_ptr(), whole
 
 
+def check_devices(spec: Spec, device: Any, weights: Sequence[Any], h0: Any, c0: Any) -> None:
+    """Raises TensorError for a tensor that is on another device than the input, which is on `device`."""
+    for k, tensor in enumerate((*weights, h0, c0)):
+        if tensor is not None and tensor.device != device:
+            name = spec.name(k) if k < len(spec.parts) else "h0" if tensor is h0 else "c0"
+            way = "" if tensor is h0 or tensor is c0 else "; to() of the module or of the input moves one"
+            raise TensorError(f"{name}: expected a tensor on {device}, as the input, got one on {tensor.device}{way}")
+
+
 def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, batch_sizes: Any = None) -> None:
     """Checks the arguments.  Raises TensorTypeError for a wrong dtype of a weight or a state, TensorError for any other
     mistake that check_inputs() finds."""
@@ -78,12 +87,14 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
         raise TensorError(f"weights: expected {len(spec.parts)} tensors, got {len(weights)}")
     for k, (weight, part) in enumerate(zip(weights, spec.parts)):
         if weight.shape != part and (part[1] != 1 or weight.shape != part[:1]):
-            raise TensorError(f"weights[{k}]: expected {list(part)}, got {list(weight.shape)}")
+            raise TensorError(f"{spec.name(k)}: expected {list(part)}, got {list(weight.shape)}")
         if weight.dtype != dtype:
-            raise TensorTypeError(f"input dtype ({dtype}) does not match weight dtype ({weight.dtype}): weights[{k}]; "
-                                  "input.to() or model.to() converts one")
-        if weight.device != device:
-            raise TensorError(f"weights[{k}]: expected a tensor on {device}, as the input, got one on {weight.device}")
+            one = next((other for other in weights if other.dtype != weight.dtype), None)
+            # Only weights of one dtype say which dtype the input should have.
+            way = (f"input.to({weight.dtype}) converts the input" if one is None else
+                   f"another weight has {one.dtype}; to() of the module converts all weights")
+            raise TensorTypeError(f"input dtype ({dtype}) does not match weight dtype ({weight.dtype}) of {spec.name(k)}: {way}")
+    check_devices(spec, device, weights, h0, c0)
     if h0 is None and c0 is None and lengths is None:
         return
     _, B = _sizes(spec, x, batch_sizes)
@@ -96,8 +107,6 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
             raise TensorError(f"{name}: expected {list(expected)} for an input of {list(shape)}, got {list(state.shape)}")
         if state.dtype != dtype:
             raise TensorTypeError(f"{name}: expected {dtype}, as the input, got {state.dtype}")
-        if state.device != device:
-            raise TensorError(f"{name}: expected a tensor on {device}, as the input, got one on {state.device}")
     if lengths is not None and (lengths.dtype != torch.int32 or lengths.shape != (B,) or lengths.device.type != "cpu"):
         raise TensorError(f"lengths: expected [{B}] of int32 on the cpu, got {list(lengths.shape)} of {lengths.dtype} on {lengths.device}")
 

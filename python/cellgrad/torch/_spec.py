@@ -98,11 +98,20 @@ class Spec:
                               f"{self.params}")
         return config, values
 
-    def names(self) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
-        """Returns the names of the matrices and of the biases of each layer and direction, as "weight_ih" and "bias_ih" in nn.LSTM."""
+    def names(self) -> Tuple[List[str], List[str], List[str]]:
+        """Returns the names of the matrices, as "weight_ih_l0" in nn.LSTM, of the biases, and of the per-unit weights and scalars: together
+        a name for each of `parts`."""
         has = self.cell.gates_with
+        ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.layers) for direction in range(self.directions)]
         matrices = ("weight_ih", *(("weight_hh",) if has(C.CG_HAS_RECURRENT) else ()), *(("weight_hr",) if self.proj else ()))
-        return matrices, tuple(name for name, weight in (("bias_ih", C.CG_HAS_BIAS_W), ("bias_hh", C.CG_HAS_BIAS_R)) if has(weight))
+        biases = [name for name, weight in (("bias_ih", C.CG_HAS_BIAS_W), ("bias_hh", C.CG_HAS_BIAS_R)) if has(weight)]
+        others = [*(("weight_p",) if self.vectors() else ()), *(("scalar",) if self.cell.scalars else ())]
+        return ([f"{name}_{end}" for end in ends for name in matrices], [f"{name}_{end}" for end in ends for name in biases],
+                [f"{name}_{end}" for name in others for end in ends])
+
+    def name(self, k: int) -> str:
+        """Returns the name of the k-th weight, for messages."""
+        return [name for names in self.names() for name in names][k]
 
     def vectors(self) -> int:
         """Returns how many vectors of per-unit weights, such as peepholes, each layer and direction has."""
