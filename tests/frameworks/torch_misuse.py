@@ -118,6 +118,17 @@ class Misuse(py_tap.Refusals):
         self.refuse(RuntimeError, "cell:2:", ours.Cell, "cell leaky\ngates\n", 3, 4)
         self.refuse(FileNotFoundError, "no such file", ours.Cell, "not/there.cell", 3, 4)
         self.refuse(ValueError, "option", ours.Cell, "lstm", 3, 4, options="peephol")
+        for kind, words, keywords in (
+                (TypeError, "hidden_size: expected an integer, got float 4.0", {"hidden_size": 4.0}),
+                (ValueError, "input_size: expected 1 to", {"input_size": 0}),
+                (TypeError, "num_layers: expected an integer", {"num_layers": "2"}),
+                (ValueError, "proj_size: expected 0 to", {"proj_size": -1}),
+                (ValueError, "proj: expected at most units=4", {"proj_size": 9}),
+                (ValueError, "a projection needs a cell with", {"cell": "rnn_tanh", "proj_size": 2}),
+                (ValueError, "dropout: expected 0 to 1, got 2", {"dropout": 2}),
+                (TypeError, "dropout: expected a number", {"dropout": "x"}),
+                (ValueError, "dropout: expected a number, got NaN", {"dropout": float("nan")})):
+            self.refuse(kind, words, ours.Cell, **{"cell": "lstm", "input_size": I, "hidden_size": U, **keywords})
 
     def test_values(self):
         """The values of a cell's params are numbers of any library, the same as those of cellgrad.Network"""

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from .. import _cell
-from .._arguments import path_of, values_of, words
+from .._arguments import INT64_MAX, INT_MAX, integer, path_of, real, values_of, words
+from ._device import place_of
 from ._recurrent import Recurrent
 from ._spec import spec_of, spec_text
 
@@ -26,7 +27,10 @@ class Cell(Recurrent):
     cell's file, so that a pickled module does not need the file.
 
     A call returns output and h, or output and (h, c) if the cell has a cell state; with more cell states these follow c, in the cell's
-    order, and so they do in hx.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError for a file that does not exist.
+    order, and so they do in hx.
+
+    Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError for a file that does not exist, cellgrad.ArgumentError, which is
+    a ValueError, for a wrong value, cellgrad.ArgumentTypeError, which is a TypeError, for a wrong type.
 
     >>> import cellgrad.torch, torch
     >>> leaky = '''
@@ -55,12 +59,19 @@ class Cell(Recurrent):
         if path is not None:
             with open(path, encoding="utf-8") as file:
                 cell = file.read()
-        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bool(bias)
-        self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, float(dropout), bool(bidirectional), proj_size
+        self.input_size, self.hidden_size, self.num_layers, self.proj_size = (
+            integer(name, value, low, high) for name, value, low, high in (
+                ("input_size", input_size, 1, INT64_MAX), ("hidden_size", hidden_size, 1, INT64_MAX),
+                ("num_layers", num_layers, 1, INT_MAX), ("proj_size", proj_size, 0, INT64_MAX)))
+        self.bias, self.batch_first, self.bidirectional = bool(bias), bool(batch_first), bool(bidirectional)
+        self.dropout = real("dropout", dropout)
         names, numbers = words("options", options).decode(), tuple(values_of(values))
-        text = spec_text(str(cell), input=input_size, units=hidden_size, layers=num_layers, bidirectional=self.bidirectional,
-                         proj=proj_size, options=names, values=numbers)
+        text = spec_text(str(cell), input=self.input_size, units=self.hidden_size, layers=self.num_layers, bidirectional=self.bidirectional,
+                         proj=self.proj_size, options=names, values=numbers, dropout=self.dropout)
         spec = spec_of(text)
+        if self.proj_size:
+            # Only a network that is opened on a device shows whether its cell can have a projection.
+            spec.plan(torch.float32, place_of(torch.device("cpu")))
         self.name, self._starts = parsed.name, tuple(parsed.scalars.values())
         self._vector_starts = [parsed.vector_starts.get(name) for name in parsed.vectors_with(names)]
         for name, (rows, columns) in zip(itertools.chain(*spec.names()), spec.parts):
