@@ -293,7 +293,7 @@ class Network:
 
         tensors: arrays by the format's names, each with `prefix` before it.  strict: all tensors must be present, and no other name may
         begin with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy has
-        no effect here: it concerns `save_weights` alone.
+        no effect here: it concerns `save_weights` alone.  Peepholes that the format does not hold are zeros.
 
         Raises ArgumentError for a wrong name or shape, ArgumentTypeError for a wrong dtype, UnsupportedError if the format cannot
         hold the network.
@@ -308,9 +308,16 @@ class Network:
 
     def save_weights(self, params: Any, format: str, *, prefix: str = "", gradients: bool = False,
                      lossy: bool = False) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """Converts params, or their gradients, to the tensors of another program, by the format's names with `prefix` before each.
+        """Converts params, [params_size], or their gradients, to the tensors of another program, by the format's names with `prefix` before
+        each.  lossy: two biases may become one, and peepholes that the format does not hold are left out.
 
-        Raises UnsupportedError if the format cannot hold the network or, unless lossy, cannot hold the params without loss.
+        Raises UnsupportedError if the format cannot hold the network or, unless lossy, cannot hold the params without loss; peepholes that
+        are all 0 are no loss.
+
+        >>> import cellgrad
+        >>> network = cellgrad.Network("lstm", input=3, units=4, options="peephole")
+        >>> list(network.save_weights(network.init_params("uniform uniform uniform"), "pytorch", lossy=True))
+        ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
         """
         return _weights.save(self, params, format, prefix, gradients, lossy)
 

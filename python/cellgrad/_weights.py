@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Tuple
 import numpy as np
 
 from ._arguments import given, integer, struct_of, text
-from ._errors import ArgumentError, ArgumentTypeError
+from ._errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ._lib import C
 from ._load import check, lib, names_of
 
@@ -43,9 +43,39 @@ def _tensors(weights: Any) -> Dict[str, Tuple[int, ...]]:
         found[tensor.name.decode()] = tuple(tensor.shape[:tensor.rank])
 
 
+def _leave_out_vectors(network: "Network", weights: Any) -> int:
+    """Turns off the network's options in a struct cg_weights if the format cannot hold the per-unit weights, such as peepholes, that these
+    options add, and can hold the network without them.  The struct's params are then the first part of the network's params, since per-unit
+    weights are the last.  Returns how many elements the other part has."""
+    if network.cell.scalars or not network.cell.vectors_with(network.config.options.decode()):
+        return 0
+    if lib.cg_weights_tensor(ctypes.byref(weights), 0, ctypes.byref(C.cg_tensor())) != C.CG_UNSUPPORTED:
+        return 0
+    plain, size = C.cg_rnn_config.from_buffer_copy(network.config), ctypes.c_size_t()
+    plain.options = b""
+    check(lib.cg_rnn_params(ctypes.byref(plain), ctypes.byref(size)))
+    weights.network = ctypes.pointer(plain)
+    if lib.cg_weights_tensor(ctypes.byref(weights), 0, ctypes.byref(C.cg_tensor())):
+        weights.network = ctypes.pointer(network.config)
+        return 0
+    left_out: int = (weights.bytes - size.value) // network.dtype.itemsize
+    weights.bytes = size.value
+    return left_out
+
+
 def shapes(network: "Network", format: Any) -> Dict[str, Tuple[int, ...]]:
     """Network.weight_shapes()."""
-    return _tensors(_weights(network, format, False, False, np.empty(network.params_size, network.dtype)))
+    weights = _weights(network, format, False, False, np.empty(network.params_size, network.dtype))
+    _leave_out_vectors(network, weights)
+    return _tensors(weights)
+
+
+def _other_prefixes(tensors: Mapping[str, Any], first: str, prefix: str) -> str:
+    """Returns the end of a message: the prefixes with which the format's first name is among the tensors, if it is not with `prefix`."""
+    if prefix + first in tensors:
+        return ""
+    found = [f'prefix="{name[:len(name) - len(first)]}"' for name in tensors if name.endswith(first)]
+    return f"; {' or '.join(found)} takes the tensors whose names begin with it" if found else ""
 
 
 def load(network: "Network", tensors: Mapping[str, Any], format: Any, prefix: str, strict: Any, gradients: Any,
@@ -56,12 +86,15 @@ def load(network: "Network", tensors: Mapping[str, Any], format: Any, prefix: st
     text("prefix", prefix)
     params = np.zeros(network.params_size, network.dtype)
     weights = _weights(network, format, gradients, lossy, params)
+    if not gradients:
+        _leave_out_vectors(network, weights)
     names = _tensors(weights)
     if integer("strict", strict, 0, 1):
         missing = [prefix + name for name in names if prefix + name not in tensors]
         unknown = [name for name in tensors if name.startswith(prefix) and name[len(prefix):] not in names]
         if missing or unknown:
-            raise ArgumentError(f"tensors: format {format}: missing {', '.join(missing) or 'none'}; unknown {', '.join(unknown) or 'none'}")
+            raise ArgumentError(f"tensors: format {format}: missing {', '.join(missing) or 'none'}; unknown {', '.join(unknown) or 'none'}"
+                                f"{_other_prefixes(tensors, next(iter(names)), prefix)}")
     for k, (name, shape) in enumerate(names.items()):
         if prefix + name in tensors:
             array = given(prefix + name, tensors[prefix + name], network.dtype, shape)
@@ -74,6 +107,11 @@ def save(network: "Network", params: Any, format: Any, prefix: str, gradients: A
     text("prefix", prefix)
     params = given("params", params, network.dtype, (network.params_size,))
     weights = _weights(network, format, gradients, lossy, params)
+    left_out = _leave_out_vectors(network, weights)
+    lost = np.count_nonzero(params[params.size - left_out:])
+    if lost and not lossy:
+        raise UnsupportedError(f"format {format} holds no per-unit weights of cell {network.cell.name}, such as peepholes, and {lost} of "
+                               f"{left_out} are not 0; lossy=True leaves them out")
     saved = {}
     for k, (name, shape) in enumerate(_tensors(weights).items()):
         array = saved[prefix + name] = np.empty(shape, network.dtype)

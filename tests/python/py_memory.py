@@ -230,6 +230,25 @@ class Memory(unittest.TestCase):
         part = {name: array for name, array in network.save_weights(params, "pytorch").items() if not name.startswith("bias")}
         np.testing.assert_array_equal(network.load_weights(part, "pytorch", strict=False), params)
 
+    def test_peepholes(self):
+        """Formats without peepholes leave them out if they are 0 or with lossy, as from the network without them, and load them as 0"""
+        for cell, values in (("lstm", {}), ("lstm_block", {"forget_bias": 0, "cell_clip": 0})):
+            network = cellgrad.Network(cell, input=I, units=U, layers=2, bidirectional=True, options="peephole", values=values)
+            plain = network.replace(options="")
+            params = network.init_params("uniform uniform uniform", seed=6)
+            zeroed = params.copy()
+            zeroed[plain.params_size:] = 0
+            for format in ("pytorch", "keras", "checkpoint"):
+                for given, lossy in ((params, True), (zeroed, True)) + (((zeroed, False),) if format == "pytorch" else ()):
+                    saved = network.save_weights(given, format, lossy=lossy)
+                    expected = plain.save_weights(params[:plain.params_size], format, lossy=True)
+                    self.assertEqual(list(saved), list(expected))
+                    for name, array in expected.items():
+                        np.testing.assert_array_equal(saved[name], array, name)
+                self.assertEqual(network.weight_shapes(format), plain.weight_shapes(format))
+                np.testing.assert_array_equal(network.load_weights(saved, format)[plain.params_size:], 0)
+            np.testing.assert_array_equal(network.load_weights(network.save_weights(zeroed, "pytorch"), "pytorch"), zeroed)
+
     def test_kept(self):
         """A call holds no reference to an array once its run is deleted"""
         x = np.array(self.x)

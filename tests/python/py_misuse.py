@@ -230,11 +230,26 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "missing weight_ih_l0", load, {k: v for k, v in saved.items() if k != "weight_ih_l0"}, "pytorch")
         self.refuse(ValueError, "unknown weight_hh_l1", load, {**saved, "weight_hh_l1": saved["weight_hh_l0"]}, "pytorch")
         self.refuse(ValueError, "missing rnn.weight_ih_l0", load, saved, "pytorch", prefix="rnn.")
+        whole = {**{"rnn." + name: array for name, array in saved.items()}, "fc.weight": self.x}
+        self.refuse(ValueError, 'fc.weight; prefix="rnn." takes the tensors whose names begin with it', load, whole, "pytorch")
+        whole.update({"back." + name: array for name, array in saved.items()})
+        self.refuse(ValueError, 'unknown none; prefix="rnn." or prefix="back." takes', load, whole, "pytorch", prefix="lstm.")
+        with self.assertRaises(ValueError) as caught:
+            load({**saved, "rnn.weight_ih_l0": saved["weight_ih_l0"]}, "pytorch")
+        self.assertTrue(str(caught.exception).endswith("unknown rnn.weight_ih_l0"), caught.exception)
         self.refuse(ValueError, "weight_ih_l0: expected shape", load, {**saved, "weight_ih_l0": saved["weight_hh_l0"]}, "pytorch")
         self.refuse(TypeError, "expected float32", load, {k: v.astype(float) for k, v in saved.items()}, "pytorch")
         self.refuse(TypeError, "tensors: expected a mapping", load, list(saved.values()), "pytorch")
         self.refuse(NotImplementedError, "keras", cellgrad.Network("lstm", input=I, units=U, proj=2).weight_shapes, "keras")
         self.refuse(ValueError, "params: expected shape", self.network.save_weights, self.params[1:], "pytorch")
+        network = self.network.replace(options="peephole")
+        params = network.init_params("uniform uniform uniform", seed=1)
+        for format in ("pytorch", "keras", "checkpoint"):
+            self.refuse(NotImplementedError, "such as peepholes, and 15 of 15 are not 0; lossy=True leaves them out", network.save_weights,
+                        params, format)
+        self.refuse(NotImplementedError, "holds no per-unit weights", network.load_weights, saved, "pytorch", gradients=True)
+        self.refuse(NotImplementedError, "format pytorch: forget_bias: expected 0",
+                    cellgrad.Network("lstm_block", input=I, units=U, options="peephole").weight_shapes, "pytorch")
 
     def test_every_type(self):
         """Ten exception classes of cellgrad are a cellgrad.Error and a built-in exception each; too many params raise a MemoryError"""
