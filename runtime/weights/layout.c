@@ -83,8 +83,9 @@ static int fail_no_form(const struct cg_layout *l)
 
 	for (const struct cg_form *k = l->format->forms; k->templates; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", k->cell);
-	return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected %s, got %s; lstm and lstm_block stand for each other, and format "
-	               "cellgrad holds any cell", l->format->name, list, l->text.cell);
+	return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected %s, got %s%s; lstm and lstm_block stand for each other, and format "
+	               "cellgrad holds any cell", l->format->name, list, cg_is_listed(l->network.cell) ? "" : "a cell of your own, ",
+	               l->network.cell->name);
 }
 
 /* Checks that forget_bias and cell_clip, if the format does not store them, have values without effect. */

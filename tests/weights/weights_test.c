@@ -330,7 +330,8 @@ static void test_own_cell(void **state)
 	}
 	assert_memory_equal(params, back, n * sizeof *params);
 	from.format = "onnx";
-	refuses("onnx: cell: expected lstm, gru, gru_block, rnn_tanh, rnn_relu, got ./mine.cell", CG_UNSUPPORTED, cg_weights_tensor(&from, 0, &t));
+	refuses("onnx: cell: expected lstm, gru, gru_block, rnn_tanh, rnn_relu, got a cell of your own, mine; ", CG_UNSUPPORTED,
+	        cg_weights_tensor(&from, 0, &t));
 	cg_cell_close(cell);
 }
 
