@@ -177,7 +177,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 }
 
 /* Kinds of files that users often take for safetensors: the first bytes of each kind, and what to do with such a file. */
-#define SAVE "save its tensors by safetensors.torch.save_file or safetensors.numpy.save_file; cellgrad-convert(1) shows how"
+#define SAVE "use safetensors.torch.save_file or safetensors.numpy.save_file; see docs/weights.md, cellgrad convert --help"
 static const struct foreign { const char *beginning, *is, *instead; } foreign[] = {
 	{ "PK\3\4",           "a zip file, as PyTorch's .pt and .pth, NumPy's .npz and Keras's .keras are", SAVE },
 	{ "\x80\2",           "a pickle of Python, as old files of PyTorch are", SAVE },
