@@ -192,6 +192,9 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
             drop: Any, out: Any) -> Run:
     """Network.forward()."""
     config, dtype = network.config, network.dtype
+    if isinstance(x, tuple) and hasattr(x, "batch_sizes"):
+        raise ArgumentTypeError(f"x: expected an array, got {type(x).__name__}; its parts are two arguments, x.data and "
+                                "batch_sizes=x.batch_sizes")
     x, batch_sizes = shown("x", x, dtype), _falling(batch_sizes, lengths)
     axes = _sequence_axes(network, f"input={config.input}") if batch_sizes is None else f"N, input={config.input}"
     if x.ndim != (3 if batch_sizes is None else 2) or x.shape[-1] != config.input:

@@ -4,6 +4,7 @@
 messages have the words that these tests list.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the shared library."""
 import os
 import tempfile
+from typing import NamedTuple
 
 import py_tap
 
@@ -30,6 +31,13 @@ class Deviceless:
 
     def __dlpack__(self, **_):
         return None
+
+
+class Packed(NamedTuple):
+    """Acts as PyTorch's PackedSequence."""
+
+    data: object
+    batch_sizes: object
 
 
 class Misuse(py_tap.Refusals):
@@ -140,7 +148,9 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "counter: expected 0 to", {"counter": -1}), (ValueError, "counter: expected 0 to", {"counter": 2**64}),
                 (TypeError, "counter: expected an integer", {"counter": 1.0}),
                 (ValueError, "first_step: expected 0 to", {"first_step": -1}),
-                (ValueError, "drop: expected 0 to 1", {"drop": 7})):
+                (ValueError, "drop: expected 0 to 1", {"drop": 7}),
+                (TypeError, "x: expected an array, got Packed; its parts are two arguments, x.data and batch_sizes=x.batch_sizes",
+                 {"x": Packed(self.x[0], [B])})):
             self.refuse(kind, words, self.forward, **changes)
         gru = cellgrad.Network("gru", input=I, units=U)
         self.refuse(ValueError, "c0: expected None, since the cell gru has no cell state", gru.forward, gru.init_params(), self.x,
