@@ -41,7 +41,8 @@ class Network:
     proj: the width of a projection of the output, 0 for none.
     input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if input = units).
     time_major: sequences are [T, B, .], else [B, T, .].  states_major: states are [L*D, B, .] in either case.
-    dropout: the probability of dropout between layers, in training; seed: the seed of dropout's masks.
+    dropout: the probability of dropout between layers, in training; seed: the seed of dropout's masks, which also depend on the argument
+    `counter` of forward().
     training: False makes no reserve space and has no dropout; there is no backward pass.
     reverse: one direction, from each sequence's last valid step to its first.
     route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see
@@ -233,8 +234,8 @@ class Network:
         cell with S > 1 cell states c0 is [S, L*D, B, units].
         lengths: [B] integers, the number of valid steps of each row; the outputs of further steps are zero.
         batch_sizes: [T] integers, none larger than the one before: x and the output are then packed sequences, [N, .], as in PyTorch.
-        counter: the number of the call, on which dropout's masks depend; first_step: the number of the first step, if x is a piece of a
-        longer sequence.
+        counter: the number of the call, such as that of the training step: dropout drops the same units in all calls with the same counter.
+        first_step: the number of the first step, if x is a piece of a longer sequence.
         drop: False switches dropout off, as in evaluation, and still allows a backward pass.
         out: an array for the output, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are overwritten.
 
