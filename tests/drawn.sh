@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# drawn.sh [CELLS [SECONDS [NAME=VALUE]...]]: random cells of the generator in sequence/draw_cell.h. The gradient of each cell is compared
-# with differences, and the bits of its kernels on the device of CELLGRAD_BACKEND with those on the cpu, as many kernels as the time allows.
+# drawn.sh [CELLS [SECONDS [NAME=VALUE]...]]: tests random cells of the generator in sequence/draw_cell.h.
+# The gradient of each cell is compared with differences.
+# The bits of its kernels on the device of CELLGRAD_BACKEND are compared with those on the cpu, as many kernels as the time allows.
 #
-# CELLS       2000 by default.  SECONDS: of each process that compares bits, 60 by default; a process has 125 cells, and as many processes
-#             run at a time as there are processors
-# NAME=VALUE  leaves out kernels, as for `cellgrad check`
-# CELLGRAD SEQUENCE   the command and the program of the suite sequence, by default those of the build in the present folder
-# CELLGRAD_TEST_SEED  the seed, which is printed
+# CELLS: 2000 by default.
+# SECONDS: of each process that compares bits, 60 by default.  A process has 125 cells; there are as many as processors at a time.
+# NAME=VALUE leaves out kernels, as for `cellgrad check`.
+# CELLGRAD, SEQUENCE: the command and the program of the suite sequence, by default those of the build in the present folder.
+# CELLGRAD_TEST_SEED: the seed, which is printed.
 set -u
 cells=${1:-2000} seconds=${2:-60}
 shift $(($# < 2 ? $# : 2))
