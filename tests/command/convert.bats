@@ -467,7 +467,7 @@ pytorch() {
 	works convert --from canonical --to cellgrad out back
 	works convert --from cellgrad --to cellgrad in same
 	cmp same back
-	refuses "onnx|cell|lstm|gru|gru_block|rnn_tanh|rnn_relu|./mine.cell" convert --from cellgrad --to onnx in out
+	refuses "onnx|cell|lstm|gru|gru_block|rnn_tanh|rnn_relu|mine" convert --from cellgrad --to onnx in out
 	refuses "mine.cel" convert --from cellgrad --to canonical in out cell=./mine.cel
 	# If a file name in metadata is that of a pipe, the command refuses it, and does not wait for the pipe.
 	mkfifo pipe.cell
