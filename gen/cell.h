@@ -546,7 +546,7 @@ typedef void cg_strip(const struct cg_pass_plan *, const struct cg_function *, i
                       const struct cg_bound *, void *registers);
 size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_function *);
 /* The number of values in the interpreter's memory: CG_STRIP for each register and, where the function computes means, for each mean. */
-enum { CG_STRIP = 256 };
+enum { CG_STRIP = 512 };
 size_t cg_strip_values(const struct cg_function *);
 
 #endif

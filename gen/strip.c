@@ -87,15 +87,15 @@ static acc number(const struct strip *s, int k)
 	return b->data ? to_acc(*(const real *)b->data) : 0;
 }
 
-/* Sets the registers that stay the same from strip to strip: constants, params and scalars. */
-static void set_fixed(const struct strip *s)
+/* Sets the registers that stay the same from strip to strip: constants, params and scalars.  n: the length of the longest strip. */
+static void set_fixed(const struct strip *s, int n)
 {
 	for (int k = 0; k < s->function->registers; k++)
 		s->at[k] = reg(s, k);
 	for (int k = 0; k < s->function->n_fixed; k++) {
 		const struct cg_operation *o = &s->function->operations[k];
 
-		fill(reg(s, o->to), STRIP, o->code == CG_OP_CONST ? (acc)s->plan->graph.nodes[o->a].value : number(s, o->a));
+		fill(reg(s, o->to), n, o->code == CG_OP_CONST ? (acc)s->plan->graph.nodes[o->a].value : number(s, o->a));
 	}
 }
 
@@ -306,7 +306,7 @@ void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const st
 	acc *values = registers;
 	struct strip s = { plan, function, bound, (const acc **)(values + cg_strip_values(function)), values };
 
-	set_fixed(&s);
+	set_fixed(&s, units < STRIP ? (int)units : STRIP);
 	switch (function->shape) {
 	case CG_FUNCTION_POINT:    point(&s, rows, units); return;
 	case CG_FUNCTION_SUM_PART: sum_part(&s, rows, units); return;
