@@ -158,6 +158,16 @@ void verdict_progress(const struct check *c)
 
 /* ---- what is printed ---- */
 
+/* Are there kernels to check, which leave_out() has not left out? */
+static int checks_kernels(const struct check *c)
+{
+	int k = 0;
+
+	while (k < c->n_subjects && (!c->subjects[k].cell || c->subjects[k].left_out || !c->subjects[k].n_kinds))
+		k++;
+	return k < c->n_subjects;
+}
+
 int verdict_begin(const struct check *c)
 {
 	const char *kernels = c->other.context ? cg_describe(c->other.context) : "the kernels of the same cell, parsed from its text";
@@ -174,8 +184,10 @@ int verdict_begin(const struct check *c)
 		printf(", and with ");
 		print_plain(stdout, ref);
 	}
-	printf("\nkernels are compared with ");
-	print_plain(stdout, kernels);
+	if (checks_kernels(c)) {
+		printf("\nkernels are compared with ");
+		print_plain(stdout, kernels);
+	}
 	printf("\n");
 	fflush(stdout);
 	return CG_OK;

@@ -89,7 +89,7 @@ has_rows() {
 	works check --backend opencl --ref cpu "$BATS_TEST_TMPDIR/my own.cell" dtype=f32 pass=grad rows=3 units=5 seed=1
 	[[ ${lines[-1]} == "1 case, 0 failures, "* ]]
 	run -77 --separate-stderr "$CELLGRAD" check --backend cpu "$BATS_TEST_TMPDIR/my own.cell" --max-time 1
-	[[ $output == *"skipped "*" cases of interpreted kernels"* ]]
+	[[ $output == *"skipped "*" cases of interpreted kernels"* && $output != *"kernels are compared with"* ]]
 	run -77 --separate-stderr "$CELLGRAD" check --backend cpu slstm --max-time 1
 	CELLGRAD_BACKEND=cpu refuses "nothing.cell" check ./nothing.cell
 	refuses "my own.cell|twice" check "$BATS_TEST_TMPDIR/my own.cell" "$BATS_TEST_TMPDIR/my own.cell"
