@@ -1,19 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the examples of a package for a framework, such as cellgrad.torch: those in its docstrings and in its README.md."""
+"""Tests the examples of a package for a framework, such as cellgrad.torch: those in its docstrings and in its README.md, and the framework's
+Python code in docs/weights.md."""
 import doctest
 import glob
-import importlib
+import importlib.util
 import inspect
 import os
 import re
+import subprocess
+import tempfile
 import unittest
 
 from framework_tap import py_tap
+
+COMMAND = os.environ.get("CELLGRAD", os.path.abspath("cellgrad"))
+# The Python code in docs/weights.md, by the line before its marker, such as `Keras:`.
+SAVING = re.compile(r"^([^\n]*):\n\n<!-- not run: [^\n]*; tests/frameworks/\w*\.py runs it -->\n```python\n(.*?)^```$", re.M | re.S)
 
 
 def modules(folder):
     """Returns the names of the Python modules in a folder."""
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(folder, "[_a-z]*.py")))
+
+
+def saved(case, line, names, *words):
+    """Runs the Python code that docs/weights.md has after a line, with the given names, in the folder of the TestCase `case`, and converts the
+    file that the code writes by `cellgrad convert` with the given words.  Returns the tensors of that file, and the params."""
+    if not importlib.util.find_spec("safetensors"):
+        case.skipTest("this Python has no safetensors")
+    from safetensors.numpy import load_file
+    with open(os.path.join(py_tap.SOURCE, "docs", "weights.md"), encoding="utf-8") as file:
+        exec(compile(dict(SAVING.findall(file.read()))[line], f"weights.md, {line}", "exec"), names)  # pylint: disable=exec-used
+    done = subprocess.run([COMMAND, "convert", "--to", "cellgrad", *words, "model.safetensors", "params.safetensors"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    case.assertEqual(done.returncode, 0, done.stdout)
+    return load_file("model.safetensors"), load_file("params.safetensors")["params"]
+
+
+def enter_folder(case):
+    """Makes a temporary folder the current one until the TestCase's cleanup."""
+    folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+    case.addCleanup(folder.cleanup)
+    case.addCleanup(os.chdir, os.getcwd())
+    os.chdir(folder.name)
 
 
 def documents(ours, least):
