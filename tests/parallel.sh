@@ -39,12 +39,14 @@ export TMPDIR="$scratch" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_lea
 # Each rank has one thread, because the ranks share the processors: with more threads, a rank would wait for threads of other ranks.
 export CELLGRAD_CPU_THREADS=1 LD_LIBRARY_PATH="$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# run RANKS OPTION...: runs the example; its output is in the file `printed`.
+# run RANKS OPTION...: runs the example, with $placed as mpirun's options; its output is in the file `printed`.
+placed=
 run()
 {
 	ranks=$1
 	shift
-	CELLGRAD_BACKEND=cpu $limit mpirun -n "$ranks" "$scratch/parallel" "$@" >"$scratch/printed" 2>"$why"
+	# shellcheck disable=SC2086 # lists of words
+	CELLGRAD_BACKEND=cpu $limit mpirun -n "$ranks" $placed "$scratch/parallel" "$@" >"$scratch/printed" 2>"$why"
 }
 
 equal() { grep -q "^$1 ranks: weights equal to the bit: yes\$" "$scratch/printed" || { cat "$scratch/printed" >>"$why"; false; }; }
@@ -58,7 +60,7 @@ falls()
 		{ cat "$scratch/printed" >>"$why"; false; }
 }
 
-echo 1..5
+echo 1..6
 # shellcheck disable=SC2086 # lists of words
 OMPI_CC="${CC:-cc}" MPICH_CC="${CC:-cc}" mpicc -O2 -Wall -Wextra -Werror ${SANITIZE:-} -I"$srcdir/runtime" "$srcdir/examples/parallel.c" \
 	-o "$scratch/parallel" -L.libs -lcellgrad >"$why" 2>&1
@@ -73,6 +75,16 @@ done
 # The batch has two rows for four ranks, so that two ranks have no row.
 run 4 -B 2 -T 3 -U 5 -L 1 -n 2 -o "$scratch/first" && equal 4 && checked 3 2 8 5 1
 report $? 'a rank without rows of the batch adds nothing to the gradient'
+
+if mpirun --version 2>&1 | grep -q 'Open MPI'; then
+	placed='--map-by slot:PE=1 --bind-to core'
+	run 2 && equal 2 && falls
+	report $? 'ranks are bound to processors by the options of Open MPI in docs/scaling.md'
+	placed=
+else
+	n=$((n + 1))
+	echo "ok $n - ranks are bound to processors # SKIP mpirun is not Open MPI's"
+fi
 
 ! run 2 -B nothing && grep -q 'expected -B' "$why" && ! run 2 -U 1048576 -n 1 && grep -q 'parallel: ' "$why" &&
 	! run 2 -n 1 -o "$scratch/none/first" && grep -q 'cannot be written' "$why"
