@@ -14,6 +14,7 @@ A fenced block is tried by its language, and by the comments `<!-- KIND: TEXT --
     python    the block is Python code, which is compiled here, and which tests/python/py_docs.py runs
 
     not run: REASON     the block is not tried
+    slow: REASON        the block is only tried by `docs.py slow`
     file: NAME          the block is the file NAME for later blocks
     from: PATH          the block is equal to the file PATH of the source without the line of its licence
     part of: COMMAND    COMMAND prints the lines of the block, one after the other
@@ -37,6 +38,7 @@ SOURCE = os.path.abspath(os.environ.get("srcdir", os.path.join(os.path.dirname(_
 COMMAND = os.environ.get("CELLGRAD", os.path.abspath("cellgrad"))
 LIBRARY = os.environ.get("LIBRARY", os.path.abspath(".libs/libcellgrad.so"))
 ARCHIVE = os.environ.get("ARCHIVE", os.path.abspath(".libs/libcellgrad.a"))
+SLOW = sys.argv[1:] == ["slow"]
 FOLDERS = ["docs", "gen", "runtime", "backends", "bindings", "verify", "command", "templates", "examples", "python", "tests"]
 
 STEP = {"cs_prev": (2, 3), "h_prev": (2, 3), "w": (5, 12), "b": (12,), "wci": (3,), "wcf": (3,), "wco": (3,)}
@@ -135,7 +137,7 @@ class Page:
 
     def run(self, command):
         return subprocess.run(["sh", "-euc", command], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=300, check=False)
+                              timeout=1800 if SLOW else 300, check=False)
 
     def expect(self, block, command):
         """Runs a command, which must succeed; returns its standard output."""
@@ -182,7 +184,8 @@ class Page:
     def try_block(self, block):
         markers = {"file": self.write_block, "from": self.same, "part of": self.part_of, "says": self.says}
         languages = {"sh": lambda block: self.expect(block, block.text), "c": self.compile, "cell": self.cell, "python": self.python}
-        if (reason := block.marker("not run")) is not None:
+        kinds = ("not run",) if SLOW else ("not run", "slow")
+        if (reason := next((text for kind, text in block.markers if kind in kinds), None)) is not None:
             if len(reason.split()) < 2:
                 self.wrong.append(f"line {block.line}: why is this not run?")
             self.left.append(f"{self.path}:{block.line}: {reason}")
@@ -192,7 +195,7 @@ class Page:
             return
         self.tried += 1
         for kind, text in block.markers:
-            if kind == "needs":
+            if kind in ("needs", "slow"):
                 continue
             if kind in markers:
                 markers[kind](block, text)

@@ -389,9 +389,9 @@ clean-local: clean-fake clean-docs
 # OpenCL with kernels that PoCL optimises; networks of 20,000 random cells, and the kernels of 2,000 on OpenCL and on the stand-ins for
 # CUDA's libraries; every form of the cuda backend's kernels; the mathematics of every float where results can differ; products by kernels
 # that PoCL optimises in every dtype; a built-in cell that is added in a copy of the source; programs of earlier versions on a library whose
-# structs have more fields; the API reference; two builds compared; the Debian packages, where Debian's tools are installed; OpenCL texts of
-# all dtypes; and CUDA texts compiled for the architectures ARCHS, which writes the resources that each kernel takes to
-# tests/gen/cuda-resources.txt.
+# structs have more fields; the API reference; the documents' commands that take minutes; two builds compared; the Debian packages, where
+# Debian's tools are installed; OpenCL texts of all dtypes; and CUDA texts compiled for the architectures ARCHS, which writes the resources
+# that each kernel takes to tests/gen/cuda-resources.txt.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \
@@ -404,6 +404,7 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reference.sh whole
+	$(AM_TESTS_ENVIRONMENT) $(PYTHON) $(srcdir)/%D%/docs.py slow
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reproducible.sh whole
 	$(SHELL) $(srcdir)/packaging/packaging.sh || test $$? -eq 77
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/gen/compile.sh opencl
