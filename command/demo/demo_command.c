@@ -64,7 +64,7 @@ static const char text[] =
 	"  cellgrad demo --only compare --data tests/data --json\n"
 	"  cellgrad demo --only train --seed 2 --svg seed-2.svg\n"
 	"  cellgrad demo --only train --cell mgu\n"
-	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
+	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 100 --switch opencl\n"
 	"\n"
 	"Exit status: 0 all answers agree, and the model's loss is below the target, or\n"
 	"the time limit stopped the training; 1 an answer differs, the loss is not below\n"
