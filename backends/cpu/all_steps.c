@@ -542,10 +542,9 @@ static int begin_scan(struct cg_queue *queue, const struct cg_scan *scan, int n,
 	s->work += (LINE - (uintptr_t)s->work % LINE) % LINE;
 	scratch = s->layout.registers + s->layout.operand + s->layout.sums;
 	if (scratch) {
-		s->scratch = cg_cpu_scratch(queue, scratch * (size_t)s->device->threads + LINE);
+		s->scratch = cg_cpu_scratch(queue, scratch * (size_t)s->device->threads);
 		if (!s->scratch)
 			return CG_NO_MEMORY;
-		s->scratch += (LINE - (uintptr_t)s->scratch % LINE) % LINE;
 	}
 	for (int k = 0; k < scan->n_products && !scan->is_packed; k++)
 		pack(queue, &scan->products[k], scan->units, s->work + s->layout.matrix[k]);

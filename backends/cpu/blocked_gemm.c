@@ -322,12 +322,11 @@ int cg_cpu_blocked_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 	                     .real = cg_dtype_bytes(g->dtype), .acc = cg_acc_bytes(g->dtype),
 	                     .widen = cg_is_plain(g->dtype) ? NULL : isa->widen[g->dtype] };
 	struct scratch s = lay_out(&p, cg_team_threads(queue->team));
-	char *scratch = cg_cpu_scratch(queue, s.bytes + LINE);
+	char *scratch = cg_cpu_scratch(queue, s.bytes);
 	int64_t rows = p.rows, columns = p.columns, steps = p.steps;
 
 	if (!scratch)
 		return CG_NO_MEMORY;
-	scratch += (LINE - (uintptr_t)scratch % LINE) % LINE;
 	p.b = scratch + s.b;
 	p.a = scratch + s.a;
 	p.block_sums = scratch + s.block_sums;

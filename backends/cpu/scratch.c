@@ -4,10 +4,12 @@
  */
 #include "backends/cpu/cpu.h"
 
+enum { LINE = 64 };                      /* bytes of a cache line */
+
 void *cg_cpu_scratch(struct cg_queue *queue, size_t bytes)
 {
 	if (queue->scratch_bytes < bytes) {
-		void *scratch = cg_memory(NULL, bytes);
+		void *scratch = cg_memory(NULL, bytes + LINE);
 
 		if (!scratch)
 			return NULL;
@@ -15,5 +17,5 @@ void *cg_cpu_scratch(struct cg_queue *queue, size_t bytes)
 		queue->scratch = scratch;
 		queue->scratch_bytes = bytes;
 	}
-	return queue->scratch;
+	return (char *)queue->scratch + (LINE - (uintptr_t)queue->scratch % LINE) % LINE;
 }
