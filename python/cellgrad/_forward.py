@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Sequ
 
 import numpy as np
 
+from . import _reserve
 from ._arguments import INT_MAX, INT64_MAX, UINT64_MAX, address, given, integer, memory, row_lengths, shown, struct_of, writable
 from ._errors import ArgumentError, ArgumentTypeError
 from ._lib import C
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Array = Any
 # A strided input that spans more than MOST times the memory of a dense input is copied, since the input's gradient gets the same strides.
 MOST = 2
+FIELDS = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")
 
 
 class Run:
@@ -28,7 +30,8 @@ class Run:
     forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """
 
-    __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")
+    # _memory: the array whose memory the reserve space is, unless the caller gave the reserve space.
+    __slots__ = FIELDS + ("_memory",)
 
     network: "Network"
     params: Array
@@ -44,17 +47,22 @@ class Run:
     h: Array
     c: Optional[Array]
     reserve: Optional[Array]
+    _memory: Optional[Array]
 
     def __init__(self, **fields: Any):
         for name in self.__slots__:
             setattr(self, name, fields.get(name))
+
+    def __del__(self) -> None:
+        if getattr(self, "_memory", None) is not None:
+            _reserve.give(self.network._spare, self)
 
     def backward(self, d_output: Any = None, d_h: Any = None, d_c: Any = None, **keywords: Any) -> "Gradients":
         """Calls `network.backward` with this run."""
         return self.network.backward(self, d_output, d_h, d_c, **keywords)
 
     def __reduce__(self) -> Any:
-        return _remade, ({name: getattr(self, name) for name in self.__slots__},)
+        return _remade, ({name: getattr(self, name) for name in FIELDS},)
 
 
 def _remade(fields: Dict[str, Any]) -> Run:
@@ -223,7 +231,10 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
     if config.training:
         sizes = C.cg_rnn_sizes()
         check(lib.cg_rnn_call_sizes(plan.pointer, ctypes.byref(call), ctypes.byref(sizes)))
-        run.reserve = _reserve(arrays.get("reserve"), sizes.reserve)
+        if arrays.get("reserve") is None:
+            run.reserve, run._memory = _reserve.take(network._spare, sizes.reserve)
+        else:
+            run.reserve = _reserve_given(arrays["reserve"], sizes.reserve)
         call.reserve = memory(run.reserve)
     call.output, call.output_h = memory(run.output), memory(run.h)
     _put_states(call, network, "output", run.c)
@@ -231,11 +242,8 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
     return run
 
 
-def _reserve(array: Any, size: int) -> Array:
-    """Returns an array of bytes for the reserve space: the caller's `array`, or, if `array` is None, a new one of `size` bytes.  Raises
-    ArgumentError if `array` has fewer than `size` bytes."""
-    if array is None:
-        return np.empty(size, np.uint8)
+def _reserve_given(array: Any, size: int) -> Array:
+    """Returns the caller's array of bytes for the reserve space.  Raises ArgumentError if `array` has fewer than `size` bytes."""
     if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.uint8 and array.size < size:
         raise ArgumentError(f"out: reserve: expected at least {size} bytes, got {array.size}")
     shape = getattr(array, "shape", (size,))

@@ -107,6 +107,34 @@ class Memory(unittest.TestCase):
         self.assertIsNone(added.input)
         np.testing.assert_allclose(params, plain.params + 1, rtol=1e-5, atol=1e-5)
 
+    def test_reserve(self):
+        """The memory of a large reserve space begins at a cache line, and the next run takes it once nothing refers to it, not before"""
+        network = cellgrad.Network("lstm", input=I, units=64)
+        params, x = network.init_params(seed=1), np.ones((60, 32, I), np.float32)
+
+        def forward():
+            run = network.forward(params, x)
+            self.assertEqual(run.reserve.ctypes.data % 64, 0)
+            return run
+
+        run, other = forward(), forward()
+        first, second = (one.reserve.ctypes.data for one in (run, other))
+        self.assertNotEqual(first, second)
+        gradient = network.backward(other, other.output)
+        del run
+        run = forward()
+        if sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)():
+            self.assertEqual(run.reserve.ctypes.data, first)
+        np.testing.assert_array_equal(network.backward(run, run.output).params, gradient.params)
+        part = other.reserve[8:16]
+        bytes_ = part.copy()
+        del other
+        run = [forward() for _ in range(3)]
+        self.assertNotIn(second, [one.reserve.ctypes.data for one in run])
+        np.testing.assert_array_equal(part, bytes_)
+        shorter = network.forward(params, x[:1])
+        self.assertLess(shorter.reserve.size, run[0].reserve.size // 20)
+
     def test_want(self):
         """Backward gives only the requested gradients, and each has the bits that it has among all gradients"""
         whole = self.network.backward(self.run, self.run.output)
