@@ -420,7 +420,7 @@ int cg_sum_values(const struct cg_function *);
 
 struct cg_embedded { const char *name, *text; };          /* a file of templates/; the list ends with name NULL */
 extern const struct cg_embedded cg_embedded[];
-extern const struct cg_embedded cg_shelf[];                     /* the cells of templates/cells, whose kernels the build does not compile */
+extern const struct cg_embedded cg_shelf[];                     /* the cells of templates/cells; the build compiles kernels of a few */
 
 /* Finds a section of a template file: it begins with the line "@@ name [qualifier...]". Returns -1 where the template file has no such
  * section. */

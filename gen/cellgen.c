@@ -9,7 +9,8 @@
  *	cellgen tiles DTYPE         the products of a sequence by tiles, with a table of them
  *	cellgen items DTYPE         the items that all products multiply: their vectors and their packing
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
- *	cellgen cells               the built-in cells, as a macro over their names: CG_CELLS(X, ...)
+ *	cellgen cells NAME...       the built-in cells, as a macro over their names, CG_CELLS(X, ...), and the named cells of the shelf, as
+ *	                            CG_FAST_SHELF(X, ...)
  */
 #include "rows.h"
 #include "tiles.h"
@@ -53,6 +54,9 @@ static const char *cell_text(const char *name)
 
 	snprintf(file, sizeof file, "%s.cell", name);
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
+		if (!strcmp(e->name, file))
+			return e->text;
+	for (const struct cg_embedded *e = cg_shelf; e->name; e++)
 		if (!strcmp(e->name, file))
 			return e->text;
 	return NULL;
@@ -203,15 +207,18 @@ static int rows(int dtype, struct cg_text *text)
 	return 0;
 }
 
-static int cells(struct cg_text *text)
+static int cells(char **shelf, struct cg_text *text)
 {
-	cg_text_put(text, "/* The built-in cells: made by cellgen cells; not to be edited. */\n#define CG_CELLS(X, ...)");
+	cg_text_put(text, "/* The cells whose kernels are compiled: made by cellgen cells; not to be edited. */\n#define CG_CELLS(X, ...)");
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
 		size_t n = strlen(e->name);
 
 		if (n > 5 && !strcmp(e->name + n - 5, ".cell"))
 			cg_text_printf(text, " \\\n\tX(%.*s, __VA_ARGS__)", (int)n - 5, e->name);
 	}
+	cg_text_put(text, "\n#define CG_FAST_SHELF(X, ...)");
+	for (; *shelf; shelf++)
+		cg_text_printf(text, " \\\n\tX(%s, __VA_ARGS__)", *shelf);
 	cg_text_put(text, "\n");
 	return 0;
 }
@@ -233,10 +240,10 @@ int main(int argc, char **argv)
 		code = cg_print_tiles_file(dtype, &text);
 	else if (argc == 3 && !strcmp(argv[1], "items") && dtype >= 0)
 		code = cg_print_items_file(dtype, &text);
-	else if (argc == 2 && !strcmp(argv[1], "cells"))
-		code = cells(&text);
+	else if (argc >= 2 && !strcmp(argv[1], "cells"))
+		code = cells(argv + 2, &text);
 	else
-		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | rows DTYPE | tiles DTYPE | items DTYPE | math DTYPE | cells");
+		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | rows DTYPE | tiles DTYPE | items DTYPE | math DTYPE | cells NAME...");
 	if (code || text.failed)
 		return code ? 1 : fail("out of memory");
 	code = fputs(text.at, stdout) < 0 || fflush(stdout);

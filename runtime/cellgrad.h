@@ -336,7 +336,7 @@ CG_API const struct cg_cell *cg_cell_find(const char *name);
 /** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
 /** Returns the name of the i-th cell of the shelf, or NULL past the last.  The shelf has the texts of cells
- * from papers, whose kernels are made at run time, as those of a cell from a file are. */
+ * from papers.  Their kernels are made at run time, but for those of ln_lstm in f32 on the CPU. */
 CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret.  NAME is name_in_errors, or "cell" if that is
@@ -428,13 +428,14 @@ struct cg_arg {
  *
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args`
  * needs an entry for each input.  It may lack params with a default, "accumulate", which is then 0, and
- * outputs: one output can be computed alone.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are
- * compiled, and those of CG_SEQ_* if the cell saves its output; other kernels are interpreted, with the same
- * bits.  The bits of the outputs are the same on every backend, processor and instruction set and for every
- * number of threads, except those of a NaN: every backend gives a NaN there, of any sign and payload; and
- * except on a device whose cg_describe() says "not the same bits".  args has n arguments, in any order.  rows
- * may be 0.  Stages of a cell run one at a time.  CG_BAD_ARGUMENT: for example, stage is 0 for a cell of
- * several stages, or an argument is missing, unknown or too small, or overlaps an output. */
+ * outputs: one output can be computed alone.  On the CPU kernels of built-in cells, and of ln_lstm in
+ * f32, are compiled, those of CG_SEQ_* if the cell saves its output, but not CG_GRADGRAD; other kernels
+ * are interpreted, with the same bits.  The bits of the outputs are the same on every backend, processor
+ * and instruction set and for every number of threads, except those of a NaN: every backend gives a NaN
+ * there, of any sign and payload; and except on a device whose cg_describe() says "not the same bits".
+ * args has n arguments, in any order.  rows may be 0.  Stages of a cell run one at a time.
+ * CG_BAD_ARGUMENT: for example, stage is 0 for a cell of several stages, or an argument is missing,
+ * unknown or too small, or overlaps an output. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 

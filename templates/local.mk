@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files with the cells' equations (.cell) and the templates of kernels (.in) are embedded in the library and in cellgen, so that neither
-# looks for them on disk.  The build compiles the kernels of `cells`; those of `shelf` are made at run time, as those of users' cells are.
+# looks for them on disk.  For the CPU the build compiles the kernels of `cells`, and of `fast_shelf` those in f32; those of the other cells
+# of `shelf` are made at run time, as those of users' cells are.
 cells = \
 	%D%/lstm_block.cell \
 	%D%/gru_block.cell \
@@ -12,6 +13,7 @@ shelf = \
 	%D%/cells/cifg.cell %D%/cells/indrnn.cell %D%/cells/janet.cell %D%/cells/leaky_integrator.cell %D%/cells/ligru.cell \
 	%D%/cells/ln_gru.cell %D%/cells/ln_lstm.cell %D%/cells/mgu.cell %D%/cells/mingru.cell %D%/cells/minlstm.cell %D%/cells/slstm.cell \
 	%D%/cells/sru.cell
+fast_shelf = %D%/cells/ln_lstm.cell
 templates = \
 	$(cells) \
 	%D%/point.in %D%/sum.in %D%/mean.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/scan.in gen/tile.h %D%/math.in \

@@ -270,8 +270,8 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
 	struct cg_module *built = cg_memory(NULL, sizeof *built);
-	/* compiled kernels are used for built-in cells alone: a user's cell with the name of a built-in cell has the same keys */
-	int compiled = cg_is_template(plan->cell);
+	/* compiled kernels are used for the library's own cells alone: a user's cell with the name of one has the same keys */
+	int compiled = cg_is_listed(plan->cell);
 
 	if (!built)
 		return CG_NO_MEMORY;

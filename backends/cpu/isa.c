@@ -4,7 +4,7 @@
  */
 #include "backends/cpu/isa.h"
 
-#include "backends/cpu/cells.h"                  /* the list CG_CELLS of the built-in cells, which cellgen makes */
+#include "backends/cpu/cells.h"                  /* the lists of the compiled cells, which cellgen makes: CG_CELLS, CG_FAST_SHELF */
 
 #ifdef CG_ISA_AVX512
 static int has_avx512(void)
@@ -69,11 +69,12 @@ static int always(void)
 #define CELLS(isa, code, dtype, ...) CG_CELLS(CELL, dtype, isa)
 #define KERNELS(isa) \
 	CG_DTYPES(DECLARE_DTYPE, isa) \
+	CG_FAST_SHELF(DECLARE_CELL, f32, isa) \
 	extern const struct cg_product_f32 cg_product_f32_##isa; \
 	extern const struct cg_product_f64 cg_product_f64_##isa; \
 	extern const struct cg_tiles cg_tiles_f32_##isa, cg_tiles_f64_##isa; \
 	extern const struct cg_panels cg_panels_f32_##isa, cg_panels_f64_##isa; \
-	static const struct cg_compiled *const kernels_##isa[] = { CG_DTYPES(CELLS, isa) NULL };
+	static const struct cg_compiled *const kernels_##isa[] = { CG_DTYPES(CELLS, isa) CG_FAST_SHELF(CELL, f32, isa) NULL };
 
 KERNELS(baseline)
 #ifdef CG_ISA_AVX2

@@ -8,12 +8,13 @@ noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of the list `cells` in templates/local.mk; in
-# backends/cpu of the build tree, copies of rows, tiles, headers with the vectors and the packing of the elements that products multiply
-# (items), the mathematics of the interpreter, and the list of built-in cells.  The interpreter and the conversions are compiled once for
-# each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing in local.mk.
+# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of the list `cells` in templates/local.mk, and
+# in f32 of the list `fast_shelf`; in backends/cpu of the build tree, copies of rows, tiles, headers with the vectors and the packing of
+# the elements that products multiply (items), the mathematics of the interpreter, and the list of built-in cells.  The interpreter and
+# the conversions are compiled once for each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing
+# in local.mk.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
-kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
+kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c) $(fast_shelf:.cell=_f32.c)
 items = %D%/items_f32.h %D%/items_f64.h %D%/items_bf16.h
 made_headers = %D%/math_f16.h %D%/math_bf16.h %D%/math_f32.h %D%/math_f64.h %D%/cells.h $(items)
 tiles = %D%/tiles_f32.c %D%/tiles_f64.c
@@ -34,13 +35,14 @@ make_file = \
 	templates/*)      ASAN_OPTIONS=detect_leaks=0 $(cellgen) bundle $$* ;; \
 	%D%/strip_*)   $(type_file) $(srcdir)/gen/strip.c ;; \
 	%D%/convert_*) $(type_file) $(srcdir)/%D%/convert.c ;; \
+	%D%/cells.h)   ASAN_OPTIONS=detect_leaks=0 $(cellgen) cells `echo $(fast_shelf:.cell=) | sed 's,[^ ]*/,,g'` ;; \
 	*)                ASAN_OPTIONS=detect_leaks=0 $(cellgen) $$* ;; \
 	esac > $$file.tmp && \
 	if cmp -s $$file.tmp $$file; then rm $$file.tmp; else mv $$file.tmp $$file; fi
 $(made): %D%/made.stamp
 	@test -f $@ || { file=$@; $(make_file); }
 %D%/made.stamp: $(cellgen_file) $(typed_sources) %D%/local.mk
-	$(AM_V_GEN)$(MKDIR_P) %D% templates && echo > $@.tmp && for file in $(made); do $(make_file) || exit 1; done && mv $@.tmp $@
+	$(AM_V_GEN)$(MKDIR_P) %D% templates/cells && echo > $@.tmp && for file in $(made); do $(make_file) || exit 1; done && mv $@.tmp $@
 %D%/isa.lo: %D%/cells.h
 
 # The sources and the flags of the library for each instruction set.  configure.m4 chooses the instruction sets.

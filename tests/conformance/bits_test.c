@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests that every kernel of the built-in cells, except those of second gradients, gives the same bits in every way that the cpu backend
- * computes it: compiled for each instruction set that runs here, and interpreted on each. Inputs are ordinary numbers, special values and
- * random bits; there are gaps between rows, absent arguments, and sizes around the widths of vectors, strips and blocks. If a result is
- * NaN in one of these ways, the result is NaN in all ways; the bits of a NaN may differ, since processors disagree about them.
+ * Tests that every kernel that the build compiles, of the built-in cells and in f32 of some of the shelf, gives the same bits in every
+ * way that the cpu backend computes it: compiled for each instruction set that runs here, and interpreted on each.  Inputs are ordinary
+ * numbers, special values and random bits; there are gaps between rows, absent arguments, and sizes around the widths of vectors, strips
+ * and blocks.  If a result is NaN in one of these ways, the result is NaN in all ways; the bits of a NaN may differ, since processors
+ * disagree about them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "backends/cpu/cells.h"
 #include "backends/cpu/cpu.h"
 #include "runtime/op/op.h"
 #include "verify/cases.h"
@@ -101,7 +103,8 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *f
 		} else {
 			size_t count = a->kind == CG_KIND_TENSOR ? (size_t)(rows * (units + PAD))
 			             : a->kind == CG_KIND_PER_UNIT ? (size_t)units
-			             : a->kind == CG_KIND_ELEMENT ? 1 : (size_t)((rows / CG_SUM_ROWS + 1) * n * units);
+			             : a->kind == CG_KIND_ELEMENT ? 1 : a->kind == CG_KIND_MEANS ? (size_t)(rows * function->means)
+			             : (size_t)((rows / CG_SUM_ROWS + 1) * n * units);
 
 			first.bytes[k] = count * size;
 			first.at[k] = malloc(count * size + 1);
@@ -109,7 +112,7 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *f
 			for (size_t j = 0; j < count; j++)
 				(given == NANS && !numbers_below(&state, 4) ? numbers_nan : numbers_bits)(&state, dtype_of(plan, a),
 				                                                                         first.at[k] + j * size);
-			if (!(absent >> (k % 29) & 1) || a->kind == CG_KIND_SCRATCH)
+			if (!(absent >> (k % 29) & 1) || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS)
 				bound[k].data = first.at[k];
 		}
 	}
@@ -168,31 +171,41 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *f
 	}
 }
 
-static void test_bits(void **given)
+/* Compares the kernels of a cell in a dtype. */
+static void try_cell(const char *name, int dtype)
 {
-	int dtype = *(const int *)*given;
+	const struct cg_cell *cell = cg_cell_find(name);
 	struct cg_mistake mistake;
 
+	assert_non_null(cell);
+	for (int options = 0; options < 1 << cell->n_options; options++)
+		for (int pass = CG_PASS_FORWARD; pass < CG_PASS_COUNT; pass++) {
+			struct cg_pass_plan *plan;
+
+			if (pass == CG_PASS_GRADGRAD || (pass > CG_PASS_GRADGRAD && !cg_saves_output(cell)))
+				continue;
+			plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
+			assert_non_null(plan);
+			for (int p = 0; p < plan->n_functions; p++)
+				for (size_t s = 0; s < sizeof areas / sizeof *areas; s++)
+					for (enum given how = WHOLE; how < GIVEN; how++)
+						compare(plan, &plan->functions[p], areas[s].rows, areas[s].units, how);
+			cg_plan_free(plan);
+		}
+}
+
+#define NAME(cell, with) #cell,
+
+static void test_bits(void **given)
+{
+	static const char *const shelf[] = { CG_FAST_SHELF(NAME,) };
+	int dtype = *(const int *)*given;
+
 	elements = kernels = nans = numbers = others = 0;
-	for (int c = 0; cg_cell_name(c); c++) {
-		const struct cg_cell *cell = cg_cell_find(cg_cell_name(c));
-
-		assert_non_null(cell);
-		for (int options = 0; options < 1 << cell->n_options; options++)
-			for (int pass = CG_PASS_FORWARD; pass < CG_PASS_COUNT; pass++) {
-				struct cg_pass_plan *plan;
-
-				if (pass == CG_PASS_GRADGRAD || (pass > CG_PASS_GRADGRAD && !cg_saves_output(cell)))
-					continue;
-				plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
-				assert_non_null(plan);
-				for (int p = 0; p < plan->n_functions; p++)
-					for (size_t s = 0; s < sizeof areas / sizeof *areas; s++)
-						for (enum given how = WHOLE; how < GIVEN; how++)
-							compare(plan, &plan->functions[p], areas[s].rows, areas[s].units, how);
-				cg_plan_free(plan);
-			}
-	}
+	for (int c = 0; cg_cell_name(c); c++)
+		try_cell(cg_cell_name(c), dtype);
+	for (size_t c = 0; dtype == CG_F32 && c < sizeof shelf / sizeof *shelf; c++)
+		try_cell(shelf[c], dtype);
 	print_message("# %s: %ld launches of kernels, %ld elements over all ways to compute them\n", cg_dtype_name(dtype), kernels,
 	              elements);
 	print_message("# from inputs with NaNs %ld NaNs, %ld of them with other bits than the first way's, and %ld numbers\n", nans, others,

@@ -176,7 +176,10 @@ static inline struct cg_cell *must_find(const char *name)
 	for (int k = 0; (text = built_in(k, there)); k++)
 		if (!strcmp(there, name))
 			return must_parse(text, name);
-	printf("Bail out! no built-in cell %s\n", name);
+	for (int k = 0; (text = embedded_cell(cg_shelf, k, there)); k++)
+		if (!strcmp(there, name))
+			return must_parse(text, name);
+	printf("Bail out! the library has no cell %s\n", name);
 	exit(1);
 }
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype: it is
- * compared with the kernels that the build compiled, or with the text of a pass that the build did not compile, compiled here. Texts in
+ * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype, and for the
+ * cells of the shelf that the build compiles in f32: it is compared with the kernels that the build compiled, or with the text of a
+ * built-in cell's pass that the build did not compile, compiled here. Texts in
  * CUDA C, of every built-in cell and pass with all options in one dtype or more, are compiled as C++, in both forms, and called for each
  * thread of grids that are too small and too large. Inputs have every magnitude and the values at the edges; views have strides and begin
  * at any element; arguments are absent in turn; the numbers of rows and units are small, or near multiples of a block's
- * 64 rows and a strip's 256 units. NaN equals NaN.
+ * 64 rows and a strip. NaN equals NaN.
  *
  * Subnormal floats are flushed, as in the library's threads. With the flush on, the test fails if a compiler leaves out an operation that
  * changes nothing but subnormals.
  *
- * Built with the bundles (the compiled kernels) of every built-in cell and dtype, with the interpreter strip.c for every dtype, all with
+ * Built with the bundles (the compiled kernels) of these cells, with the interpreter strip.c for every dtype, all with
  * CG_ISA=baseline, and with the header of `cellgen cells`. CC and CXX, in the environment, or else cc and c++ compile texts; without
  * them tests are skipped.
  */
@@ -31,11 +32,12 @@
 #include "backends/cpu/cells.h"
 #include "backends/cpu/compiled.h"
 
-enum { UNITS = 257, ROWS = 130, PAD = 3, SHIFT = 8, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) + SHIFT };
+enum { UNITS = CG_STRIP + 1, ROWS = 130, PAD = 3, SHIFT = 8, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) + SHIFT };
 
 #define DECLARE(cell, dtype) extern const struct cg_compiled CG_COMPILED(cell, dtype)[];
 #define DECLARE_ALL(with, code, dtype, ...) CG_CELLS(DECLARE, dtype) cg_strip cg_strip_##dtype##_baseline;
 CG_DTYPES(DECLARE_ALL,)
+CG_FAST_SHELF(DECLARE, f32)
 
 #define NAME(cell, with) #cell,
 static const char *const cells[] = { CG_CELLS(NAME,) };
@@ -44,6 +46,9 @@ enum { CELLS = sizeof cells / sizeof *cells };
 #define TABLE(cell, dtype) CG_COMPILED(cell, dtype),
 #define TABLES(with, code, dtype, ...) { CG_CELLS(TABLE, dtype) },
 static const struct cg_compiled *const tables[][CELLS] = { CG_DTYPES(TABLES,) };
+
+static const char *const shelf[] = { CG_FAST_SHELF(NAME,) };
+static const struct cg_compiled *const shelf_tables[] = { CG_FAST_SHELF(TABLE, f32) };
 
 #define STRIP(with, code, dtype, ...) cg_strip_##dtype##_baseline,
 static cg_strip *const strips[] = { CG_DTYPES(STRIP,) };
@@ -242,12 +247,13 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 
 static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function *function, call *compiled)
 {
-	static const int all_rows[] = { 0, 1, 2, 63, 64, 65, 130 }, all_units[] = { 1, 2, 7, 255, 256, 257 };
+	static const int all_rows[] = { 0, 1, 2, 63, 64, 65, 130 }, all_units[] = { 1, 2, 7, CG_STRIP - 1, CG_STRIP, CG_STRIP + 1 };
 
 	for (int r = 0; r < 7; r++)
 		for (int u = 0; u < 6; u++)
-			/* Large numbers of rows and units are combined with small ones only, but 65 rows also with 256 and 257 units. */
-			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
+			/* Large numbers of rows and units are combined with small ones only, but 65 rows also with those of a
+			 * strip and more. */
+			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] >= CG_STRIP))
 				try_function(plan, function, compiled, all_rows[r], all_units[u], -1);
 	for (int k = 0; k < function->n_arguments; k++)
 		if (cg_is_array(&function->arguments[k]))
@@ -261,37 +267,44 @@ static int is_bundled(const struct cg_cell *cell, int pass)
 	return pass <= CG_PASS_GRAD || (pass != CG_PASS_GRADGRAD && cg_saves_output(cell));
 }
 
+/* Tries all kernels of a cell in a dtype, which `table` has.  Returns their number. */
+static int try_bundle(const char *name, int dtype, const struct cg_compiled *table)
+{
+	struct cg_cell *cell = must_find(name);
+	int seen = 0;
+
+	fill_pool(dtype);
+	for (int n = 0; n < CG_PASS_COUNT << cell->n_options; n++) {
+		struct cg_pass_plan *plan;
+
+		if (!is_bundled(cell, n % CG_PASS_COUNT))
+			continue;
+		plan = must_plan(cell, n / CG_PASS_COUNT, n % CG_PASS_COUNT, 0, dtype);
+		for (int k = 0; k < plan->n_functions; k++, seen++) {
+			const struct cg_compiled *row = table;
+
+			while (row->key && strcmp(row->key, plan->functions[k].key))
+				row++;
+			if (!row->key)
+				fail_msg("no kernel %s was compiled", plan->functions[k].key);
+			try_sizes(plan, &plan->functions[k], row->call);
+		}
+		cg_plan_free(plan);
+	}
+	cg_parse_free(cell);
+	return seen;
+}
+
 static void test_bundles(void **state)
 {
 	int seen = 0;
 
 	(void)state;
-	for (int c = 0; c < CELLS; c++) {
-		struct cg_cell *cell = must_find(cells[c]);
-
-		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
-			fill_pool(dtype);
-			for (int n = 0; n < CG_PASS_COUNT << cell->n_options; n++) {
-				struct cg_pass_plan *plan;
-
-				if (!is_bundled(cell, n % CG_PASS_COUNT))
-					continue;
-				plan = must_plan(cell, n / CG_PASS_COUNT, n % CG_PASS_COUNT, 0, dtype);
-				for (int k = 0; k < plan->n_functions; k++) {
-					const struct cg_compiled *row = tables[dtype][c];
-
-					while (row->key && strcmp(row->key, plan->functions[k].key))
-						row++;
-					if (!row->key)
-						fail_msg("no kernel %s was compiled", plan->functions[k].key);
-					try_sizes(plan, &plan->functions[k], row->call);
-					seen++;
-				}
-				cg_plan_free(plan);
-			}
-		}
-		cg_parse_free(cell);
-	}
+	for (int c = 0; c < CELLS; c++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
+			seen += try_bundle(cells[c], dtype, tables[dtype][c]);
+	for (size_t c = 0; c < sizeof shelf / sizeof *shelf; c++)
+		seen += try_bundle(shelf[c], CG_DTYPE_F32, shelf_tables[c]);
 	printf("# %d kernels, %ld elements\n", seen, elements);
 }
 
