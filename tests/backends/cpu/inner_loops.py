@@ -106,7 +106,7 @@ def main():
     objdump = shutil.which(os.environ.get("OBJDUMP", "objdump"))
     objects = [(isa, kind, dtype) for isa in TILES for kind in OBJECTS[isa] for dtype in DTYPES[isa]]
     objects = [o for o in objects if os.path.exists(path_of(*o))]
-    flags = os.environ.get("BUILD_CFLAGS", "") + os.environ.get("SANITIZE", "")
+    flags = " ".join(filter(None, map(os.environ.get, ("BUILD_CFLAGS", "SANITIZE"))))
     print("1..1")
     compiler = os.environ.get("CC", "gcc")
     why = ("no objdump" if not objdump else "neither AVX2 nor AVX-512 in this build" if not objects else
