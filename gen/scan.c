@@ -86,11 +86,25 @@ void cg_parse_skip(struct parser *p)
 	}
 }
 
+/* Is the parser at a comma behind a word, as in the list "c, n"? */
+static int is_at_comma(const struct parser *p)
+{
+	const char *text = p->cell->text, *end = p->at;
+
+	if (*p->at != ',' || p->depth || p->form.position)
+		return 0;
+	while (end > text && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	return end > text && (cg_is_letter(end[-1]) || cg_is_digit(end[-1]) || end[-1] == '_');
+}
+
 int cg_parse_word(struct parser *p, char name[CG_NAME_MAX + 1], const char *what)
 {
 	size_t n = 0;
 
 	cg_parse_skip(p);
+	if (is_at_comma(p))
+		return cg_parse_wrong(p, p->at, "expected %s, got ',': names are separated by spaces", what);
 	if (!cg_is_letter(*p->at))
 		return cg_parse_expected(p, what);
 	while (cg_is_letter(p->at[n]) || cg_is_digit(p->at[n]) || p->at[n] == '_')

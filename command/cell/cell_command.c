@@ -280,6 +280,9 @@ static int read_arguments(struct work *w, const struct options *o)
 	struct cg_mistake mistake;
 	char shown[PRINT_NAME];
 
+	if (!o->operands[0] && o->value[SVG])
+		return cg_fail(CG_BAD_ARGUMENT, "which cell?  --svg takes the word after it, %s, as the name of its file",
+		               print_name(shown, o->value[SVG]));
 	if (!o->operands[0])
 		return cg_fail(CG_BAD_ARGUMENT, "which cell?  cellgrad emit --list shows the built-in cells and those of the shelf, --help "
 		               "has examples");

@@ -142,6 +142,7 @@ forward in f16: '* ]]
 
 @test "wrong arguments are refused" {
 	refuses "which cell?|emit --list" cell
+	refuses "which cell?|--svg takes|lstm" cell --svg lstm
 	refuses "gru|one cell" cell lstm gru
 	refuses "lstn|lstm" cell lstn
 	refuses "nowhere.cell|No such file" cell ./nowhere.cell
