@@ -18,7 +18,7 @@ refuses()
 {
 	n=$((n + 1)) message="configure: error: $1"
 	shift
-	if eval "./configure -q -C $arguments $variables \"\$@\"" >printed 2>&1 </dev/null; then
+	if eval "./configure -q -C $arguments --srcdir=. $variables \"\$@\"" >printed 2>&1 </dev/null; then
 		echo "# configure $*: succeeds"
 	elif grep -qxF "$message" printed; then
 		echo "ok $n - without pkg-config configure $* names it"
