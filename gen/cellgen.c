@@ -48,18 +48,21 @@ static int dtype_of(const char *name)
 	return index_of(name, cg_real_names, CG_DTYPE_COUNT);
 }
 
+static const char *find_text(const struct cg_embedded *e, const char *file)
+{
+	while (e->name && strcmp(e->name, file))
+		e++;
+	return e->text;
+}
+
 static const char *cell_text(const char *name)
 {
 	char file[64];
+	const char *text;
 
 	snprintf(file, sizeof file, "%s.cell", name);
-	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
-		if (!strcmp(e->name, file))
-			return e->text;
-	for (const struct cg_embedded *e = cg_shelf; e->name; e++)
-		if (!strcmp(e->name, file))
-			return e->text;
-	return NULL;
+	text = find_text(cg_embedded, file);
+	return text ? text : find_text(cg_shelf, file);
 }
 
 static int emit(char **word, struct cg_text *text)

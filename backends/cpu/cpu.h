@@ -37,8 +37,8 @@ struct cg_module {
 
 int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
-/* Returns at least `bytes` bytes of scratch memory, from the start of a cache line, which the queue's next call may overwrite.  If there is
- * no memory, returns NULL and sets the message. */
+/* Returns at least `bytes` bytes of scratch memory, aligned to a cache line.  The queue's next call may overwrite them.  If there is no
+ * memory, returns NULL and sets the message. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
 int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
 /* Computes a product by panels: a big one, or one of bf16 that needs no widening.  m, n and k are at least 1, and b is not packed. */

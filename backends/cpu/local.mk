@@ -10,7 +10,7 @@ backend_libraries += %D%/libcpu.la $(isa_libraries)
 
 # The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of the list `cells` in templates/local.mk, and
 # in f32 of the list `fast_shelf`; in backends/cpu of the build tree, copies of rows, tiles, headers with the vectors and the packing of
-# the elements that products multiply (items), the mathematics of the interpreter, and the list of built-in cells.  The interpreter and
+# the elements that products multiply (items), the mathematics of the interpreter, and the lists of the compiled cells.  The interpreter and
 # the conversions are compiled once for each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing
 # in local.mk.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert

@@ -30,7 +30,7 @@ class Run:
     forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """
 
-    # _memory: the array whose memory the reserve space is, unless the caller gave the reserve space.
+    # _memory: the array that owns the memory of the reserve space; None if the caller gave the reserve space.
     __slots__ = FIELDS + ("_memory",)
 
     network: "Network"

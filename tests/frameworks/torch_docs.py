@@ -21,5 +21,6 @@ class Documents(documents(cellgrad.torch, 30)):
         network = cellgrad.Network("lstm", input=2, units=3, layers=2, bidirectional=True)
         torch.testing.assert_close(torch.from_numpy(network.forward(params, x.numpy()).output), model["rnn"](x)[0].detach())
 
+
 if __name__ == "__main__":
     torch_tap.main()
