@@ -5,8 +5,8 @@ EXTRA_DIST += \
 	%D%/plugin/README.md %D%/plugin/pyproject.toml %D%/plugin/cellgrad_plugin_build.py \
 	%D%/build/cellgrad_build.py %D%/build/cellgrad_project.py %D%/build/cellgrad_source.py %D%/build/cellgrad_wheel.py %D%/build/cellgrad_sdist.py \
 	%D%/cellgrad/__init__.py %D%/cellgrad/__main__.py %D%/cellgrad/_arguments.py %D%/cellgrad/_bench.py %D%/cellgrad/_blocks.py %D%/cellgrad/_cell.py \
-	%D%/cellgrad/_context.py %D%/cellgrad/_declare.py %D%/cellgrad/_errors.py %D%/cellgrad/_forward.py %D%/cellgrad/_kernel.py %D%/cellgrad/_reserve.py \
-	%D%/cellgrad/_lib.py %D%/cellgrad/_load.py %D%/cellgrad/_network.py %D%/cellgrad/_rows.py %D%/cellgrad/_weights.py %D%/cellgrad/py.typed \
+	%D%/cellgrad/_context.py %D%/cellgrad/_declare.py %D%/cellgrad/_errors.py %D%/cellgrad/_forward.py %D%/cellgrad/_kernel.py \
+	%D%/cellgrad/_lib.py %D%/cellgrad/_load.py %D%/cellgrad/_network.py %D%/cellgrad/_rows.py %D%/cellgrad/_spare.py %D%/cellgrad/_weights.py %D%/cellgrad/py.typed \
 	%D%/cellgrad/tensorflow/README.md %D%/cellgrad/tensorflow/__init__.py %D%/cellgrad/tensorflow/_keras.py \
 	%D%/cellgrad/tensorflow/_plugin.py %D%/cellgrad/tensorflow/bench.py \
 	%D%/cellgrad/onnx/README.md %D%/cellgrad/onnx/__init__.py %D%/cellgrad/onnx/_cells.py %D%/cellgrad/onnx/_layer.py %D%/cellgrad/onnx/_evaluator.py %D%/cellgrad/onnx/_model.py \

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Sequ
 
 import numpy as np
 
-from . import _reserve
 from ._arguments import INT_MAX, INT64_MAX, UINT64_MAX, address, given, integer, memory, row_lengths, shown, struct_of, writable
 from ._errors import ArgumentError, ArgumentTypeError
 from ._lib import C
@@ -30,8 +29,7 @@ class Run:
     forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """
 
-    # _memory: the array that owns the memory of the reserve space; None if the caller gave the reserve space.
-    __slots__ = FIELDS + ("_memory",)
+    __slots__ = FIELDS
 
     network: "Network"
     params: Array
@@ -47,15 +45,10 @@ class Run:
     h: Array
     c: Optional[Array]
     reserve: Optional[Array]
-    _memory: Optional[Array]
 
     def __init__(self, **fields: Any):
         for name in self.__slots__:
             setattr(self, name, fields.get(name))
-
-    def __del__(self) -> None:
-        if getattr(self, "_memory", None) is not None:
-            _reserve.give(self.network._spare, self)
 
     def backward(self, d_output: Any = None, d_h: Any = None, d_c: Any = None, **keywords: Any) -> "Gradients":
         """Calls `network.backward` with this run."""
@@ -155,7 +148,8 @@ def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
 
 def _make(network: "Network", out: Mapping[str, Any], name: str, shape: Tuple[Tuple[int, ...], str], strided: bool = False) -> Array:
     array = out.get(name)
-    return np.empty(shape[0], network.dtype) if array is None else writable(name, array, network.dtype, *shape, strided=strided)
+    return (network._spare.empty(shape[0], network.dtype) if array is None else
+            writable(name, array, network.dtype, *shape, strided=strided))
 
 
 def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
@@ -232,7 +226,7 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
         sizes = C.cg_rnn_sizes()
         check(lib.cg_rnn_call_sizes(plan.pointer, ctypes.byref(call), ctypes.byref(sizes)))
         if arrays.get("reserve") is None:
-            run.reserve, run._memory = _reserve.take(network._spare, sizes.reserve)
+            run.reserve = network._spare.take(sizes.reserve)
         else:
             run.reserve = _reserve_given(arrays["reserve"], sizes.reserve)
         call.reserve = memory(run.reserve)
@@ -301,7 +295,7 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
     for name in Gradients._fields:
         is_there = (name in wanted or name in arrays) and (name != "c" or network.cell.has_state)
         if name == "input" and is_there and name not in arrays:
-            found[name] = like(x)
+            found[name] = network._spare.empty(x.shape, x.dtype) if x.flags.c_contiguous else like(x)
         else:
             found[name] = _make(network, arrays, name, shapes[name], strided=name == "input") if is_there else None
     call.input_backprop, call.input_h_backprop = memory(found["input"]), memory(found["h"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks: layers of a cell over whole sequences, and the layout of their params."""
 import ctypes
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ._errors import ArgumentTypeError
 from ._forward import Gradients, Run
 from ._lib import C
 from ._load import check, lib
+from ._spare import Spare
 
 INPUT_MODES = ("linear", "skip", "auto")
 
@@ -52,7 +53,7 @@ class Network:
     L is the number of layers, D the number of directions, H the width of a direction's output: proj, or units if proj is 0.
 
     Threads may share a network.  A network can be used in a forked child, and be pickled.
-    A network keeps the memory of one large reserve space whose `Run` is gone, for the next run.
+    A network keeps the memory of its last large results, at most eight; later results take it once nothing refers to it.
 
     Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, UnsupportedError if the device cannot compute the network.
 
@@ -95,7 +96,7 @@ class Network:
         config.dropout = real("dropout", dropout)
         self._regions: Optional[Dict[str, Region]] = None
         self._plan: Optional[Handle] = None
-        self._spare: List[Any] = []     # the memory of a reserve space that the next run takes, in _reserve.py
+        self._spare = Spare()
         size = ctypes.c_size_t()
         check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
         #: The number of elements of params.

@@ -54,6 +54,16 @@ def run(module, x, hx):
     return [*found, *(leaf.grad for leaf in leaves), *(weight.grad for weight in module.parameters())]
 
 
+def saving(call, *arguments):
+    """Returns the result of a call, and the address of the one reserve space that autograd saved meanwhile."""
+    places = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: places.append((tensor.dtype, tensor.data_ptr())) or tensor,
+                                                  lambda tensor: tensor):
+        result = call(*arguments)
+    place, = [place for dtype, place in places if dtype == torch.uint8]
+    return result, place
+
+
 class Answers(unittest.TestCase):
     def same(self, theirs, mine, what, tolerance=1e-12):
         self.assertEqual(len(theirs), len(mine), what)
@@ -330,6 +340,30 @@ class Answers(unittest.TestCase):
                 again.weight_hh_l0.zero_()
             self.assertFalse(torch.equal(again(x)[0], expected))
         self.same([module(x)[0]], [expected], "the original", 0.0)
+
+    def test_reserve(self):
+        """A large reserve space begins at a cache line; its memory serves a later call once no graph refers to it, not before, and belongs
+        to no copy and no pickle of the module"""
+        module, x = ours.LSTM(I, 64), torch.randn(60, 32, I)
+
+        def gradients(output):
+            return torch.autograd.grad(output.square().sum(), list(module.parameters()))
+
+        expected = gradients(module(x)[0])
+        (first, place), (second, other) = [saving(lambda: module(x)[0]) for _ in range(2)]
+        self.assertNotEqual(place, other)
+        self.assertEqual((place % 64, other % 64), (0, 0))
+        self.same(expected, gradients(first), "the first graph", 0.0)
+        again, found = saving(lambda: module(x)[0])
+        if sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)():
+            self.assertEqual(found, place)
+        self.assertNotEqual(found, other)
+        self.same(expected, gradients(second), "the second graph", 0.0)
+        self.same(expected, gradients(again), "the third graph", 0.0)
+        self.assertLess(len(pickle.dumps(module)), 1 << 20)
+        self.assertNotIn(saving(lambda: copy.deepcopy(module)(x)[0])[1], (place, other))
+        packed = pack_sequence([x[:, 0]] * 32)
+        self.assertIn(saving(lambda: module(packed)[0].data)[1], (place, other))
 
     def test_dropout(self):
         """The same manual_seed gives the same masks of dropout, another seed gives others, and eval() has no dropout"""

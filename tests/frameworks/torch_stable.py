@@ -404,6 +404,22 @@ class Training(unittest.TestCase):
             self.assertLess(abs(sys.getrefcount(thing) - before), 100)
         self.assertNotEqual(module.weight_hh_l0.grad.data_ptr(), module.weight_hh_l0.data_ptr())
 
+    def test_reserve(self):
+        """A large reserve space has the memory of an earlier one, to which no graph refers any more; calls by the extension and by ctypes
+        share it"""
+        module, x = ours.LSTM(I, 64), torch.randn(60, 32, I)
+        places = []
+        for way in (off, counted, counted, off):
+            with way() as served:
+                (output, _), place = torch_answers.saving(module, x)
+                output.sum().backward()
+            del output
+            places.append(place)
+            if served is not None:
+                self.assertEqual((served, served.backward), ([True], [True]))
+        if sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)():
+            self.assertEqual(len(set(places)), 1)
+
     def test_threads(self):
         """Eight threads with modules of their own get the same gradients"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
@@ -423,9 +439,9 @@ class Training(unittest.TestCase):
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         gradients(module, x)
         spec = ours._spec.spec_of(module._networks(0.0)[1])
-        passes, plan, weights = _stable.extension(), spec.stable(x.dtype), list(module.parameters())
+        passes, plan, weights = _stable.extension(), spec.stable(x.dtype).stable, list(module.parameters())
         x = x.detach()
-        made = passes.forward(plan, x, weights, None, None, 0)
+        made = passes.forward(plan, x, weights, None, None, 0, None)
         d_output, reserve, needs = torch.randn(T, B, U), made[3], (True,) * 7
         right = [plan, d_output, None, None, x, weights, None, None, reserve, 0, needs]
         self.assertEqual(len(passes.backward(*right)), 7)
@@ -436,7 +452,10 @@ class Training(unittest.TestCase):
         for wrong in (right[:10], right[:9] + ["one", needs], right[:9] + [-1, needs]):
             self.assertRaises((TypeError, OverflowError), passes.backward, *wrong)
         self.assertRaises((TypeError, ValueError), passes.backward, None, *right[1:])
-        self.assertRaises((TypeError, OverflowError), passes.forward, plan, x, weights, None, None, "one")
+        self.assertRaises((TypeError, OverflowError), passes.forward, plan, x, weights, None, None, "one", None)
+        self.assertEqual(passes.forward(plan, x, weights, None, None, 0, reserve)[3].data_ptr(), reserve.data_ptr())
+        for wrong in (reserve[:64], reserve.view(1, -1), x, 3):
+            self.assertIsNone(passes.forward(plan, x, weights, None, None, 0, wrong))
 
 
 if __name__ == "__main__":

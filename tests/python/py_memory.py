@@ -135,6 +135,30 @@ class Memory(unittest.TestCase):
         shorter = network.forward(params, x[:1])
         self.assertLess(shorter.reserve.size, run[0].reserve.size // 20)
 
+    def test_large_results(self):
+        """Large outputs and gradients begin at a cache line; later calls take their memory once nothing refers to it, not before, and a
+        network keeps the memory of at most eight results"""
+        network = cellgrad.Network("lstm", input=64, units=64)
+        params, x = network.init_params(seed=1), np.ones((200, 32, 64), np.float32)
+        run = network.forward(params, x)
+        gradient = network.backward(run, run.output)
+        for array in (run.output, gradient.input):
+            self.assertEqual((array.ctypes.data % 64, array.dtype, array.shape), (0, np.float32, x.shape))
+        part, first, bytes_ = gradient.input[3:], run.output.ctypes.data, gradient.input.copy()
+        places = set()
+        del gradient, run
+        for scale in range(5):
+            run = network.forward(params, scale * x)
+            gradient = network.backward(run, run.output)
+            places |= {run.output.ctypes.data, gradient.input.ctypes.data}
+        np.testing.assert_array_equal(part, bytes_[3:])
+        if sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)():
+            self.assertIn(first, places)
+            self.assertLess(len(places), 6)
+        several = [network.forward(params, x) for _ in range(12)]
+        self.assertEqual(len({one.output.ctypes.data for one in several}), 12)
+        self.assertLessEqual(len(network._spare._kept), 8)
+
     def test_want(self):
         """Backward gives only the requested gradients, and each has the bits that it has among all gradients"""
         whole = self.network.backward(self.run, self.run.output)

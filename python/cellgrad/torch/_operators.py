@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from .._spare import Spare
 from . import _stable
 from ._device import place_of
 from ._errors import SecondGradientError, TensorError
@@ -249,11 +250,11 @@ def takes_packed(input: Tensor, weights: Sequence[Tensor]) -> bool:
 
 
 def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Optional[Tensor], lengths: Optional[Tensor], drops: bool,
-        networks: Tuple[str, str], batch_sizes: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
+        networks: Tuple[str, str], batch_sizes: Optional[Tensor] = None, spare: Optional[Spare] = None) -> Tuple[Tensor, Tensor, Tensor]:
     """Computes output, h and c.
 
     drops: there is dropout; PyTorch's generator then draws the number of the call.  networks: the texts of the network without and with a
-    reserve space.  batch_sizes: int32, if the input is the data of a PackedSequence.
+    reserve space.  batch_sizes: int32, if the input is the data of a PackedSequence.  spare: has the memory of a large reserve space.
     """
     tensors = (input, h0, c0, *weights)
     needs = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
@@ -269,7 +270,7 @@ def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Opti
     elif needs:
         number = _number(counter)
         with torch.no_grad():
-            made = forward(spec_of(network), input, weights, h0, c0, lengths, number, None, batch_sizes)
+            made = forward(spec_of(network), input, weights, h0, c0, lengths, number, None, batch_sizes, spare)
         output, h, c = _Node.apply(network, lengths, batch_sizes, number, made, input, h0, c0, *weights)
     else:
         output, h, c, _ = forward(spec_of(network), input, weights, h0, c0, lengths, _number(counter), None, batch_sizes)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from .._spare import Spare
 from ._errors import TensorError, TensorTypeError
 from ._operators import rnn, takes_packed
 from ._run import are_flat
@@ -58,6 +59,7 @@ class Recurrent(nn.Module):
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
         """Stores the cell, its options and values, and the names of the weights in the order of the library's params."""
         self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
+        self._spare = Spare()
         self._texts: Dict[Any, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
         self._matrix_names, self._bias_names, self._cell_names = spec.names()
@@ -192,7 +194,8 @@ class Recurrent(nn.Module):
             lengths = row_lengths(lengths, x.shape[batch], x.shape[time])
         dropout = self._dropout()
         output: Any
-        output, h, c = rnn(x, weights, *self._joined(states), lengths, dropout > 0, self._networks(dropout))
+        spare = None if torch.compiler.is_compiling() else self._spare
+        output, h, c = rnn(x, weights, *self._joined(states), lengths, dropout > 0, self._networks(dropout), None, spare)
         last = self._parted(h, c)
         if packed:
             order = input.sorted_indices
@@ -211,7 +214,7 @@ class Recurrent(nn.Module):
             states = [None if state is None else state.index_select(1, input.sorted_indices) for state in states]
         dropout = self._dropout()
         data, h, c = rnn(input.data, weights, *self._joined(states), None, dropout > 0, self._networks(dropout),
-                         input.batch_sizes.to(torch.int32))
+                         input.batch_sizes.to(torch.int32), self._spare)
         last = self._parted(h, c)
         if input.unsorted_indices is not None:
             last = [state.index_select(1, input.unsorted_indices) for state in last]

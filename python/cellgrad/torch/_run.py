@@ -13,6 +13,7 @@ import torch
 
 from .._lib import C
 from .._load import lib
+from .._spare import Spare
 from . import _memory, _stable
 from ._device import place_of
 from ._errors import TensorError, TensorTypeError, check
@@ -197,14 +198,14 @@ def _run(begun: _Begun, function: Any) -> None:
 
 
 def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int,
-            reserve_size: Optional[int] = None, batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
+            reserve_size: Optional[int] = None, batch_sizes: Any = None, spare: Optional[Spare] = None) -> Tuple[Any, Any, Any, Any]:
     """Computes output, h, c and the reserve space.
 
     reserve_size: the number of bytes of the reserve space, None for as many as the call needs.  batch_sizes: given if x is the data of a
-    PackedSequence.
+    PackedSequence.  spare: has the memory of a large reserve space.
     """
     if lengths is None and batch_sizes is None and (reserve_size is None or not spec.reserve):
-        made = _stable.forward(spec, x, weights, h0, c0, counter)
+        made = _stable.forward(spec, x, weights, h0, c0, counter, spare)
         if made is not None:
             return made if spec.reserve else (*made, x.new_empty((0,), dtype=torch.uint8))
     begun = _begin(spec, x, weights, h0, c0, lengths, counter, batch_sizes)
@@ -218,7 +219,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     if spec.cell.has_state:
         _put_c(call.output_c, call.output_s, c, size, place)
     count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
-    reserve = _memory.empty(x, (count,), torch.uint8)
+    reserve = _memory.reserve(x, count, spare)
     if count:
         # The bytes of the reserve space behind those that the call needs become zeros.
         if count > need:

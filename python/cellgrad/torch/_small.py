@@ -46,7 +46,7 @@ def small_call(module: Any, input: Any, hx: Any) -> Any:
         return None
     needs = torch.is_grad_enabled() and _need_gradients((input, h0, c0, *weights))
     network = module._networks(0.0)[1 if needs else 0]
-    made = _stable.forward(spec_of(network), input, weights, h0, c0)
+    made = _stable.forward(spec_of(network), input, weights, h0, c0, spare=module._spare)
     if made is None:
         return None
     output, h, c = node(network, made, input, h0, c0, weights) if needs else made

@@ -139,10 +139,10 @@ class Spec:
                 self._stable[dtype] = plan
         return plan
 
-    def stable(self, dtype: torch.dtype) -> Any:
-        """Returns the extension's plan for tensors on the cpu, if this process has made one already; else None."""
+    def stable(self, dtype: torch.dtype) -> Optional["Plan"]:
+        """Returns the plan for tensors on the cpu, if the extension supports it and this process has made it already; else None."""
         plan = self._stable.get(dtype)
-        return plan.stable if plan is not None and plan.handle.is_of_this_process() else None
+        return plan if plan is not None and plan.handle.is_of_this_process() else None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -17,6 +17,8 @@ import torch
 from .._errors import LibraryError
 from .._lib import C, VERSION
 from .._load import lib
+from .._spare import LEAST, Spare
+from . import _memory
 
 VARIABLE = "CELLGRAD_TORCH_EXTENSION"
 # The first PyTorch whose stable ABI converts Python objects to tensors, and tensors to objects.
@@ -115,8 +117,10 @@ def plan_of(plan: Any) -> Any:
                        spec.cell.has_state, spec.directions, spec.layers * spec.directions, spec.input, spec.units, spec.width, tuple(parts))
 
 
-def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
-    """Computes output, h and c, and the reserve space if the network has one, by the extension.
+def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0,
+            spare: Optional[Spare] = None) -> Optional[Tuple[Any, ...]]:
+    """Computes output, h and c, and the reserve space if the network has one, by the extension.  spare: has the memory of a large reserve
+    space.
 
     Returns None if there is no extension, if `is_off` switches it off, if the extension does not support the call, if the call fails, or if
     no earlier call opened the network's plan.
@@ -124,7 +128,12 @@ def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
         return None
-    made: Optional[Tuple[Any, ...]] = _found[0].forward(plan, x, weights, h0, c0, counter)  # type: ignore[index]
+    reserve = None
+    if spec.reserve and spare is not None and x.dim() == 3:
+        size = plan.call(*spec.sizes(x))[1]
+        if size >= LEAST:
+            reserve = _memory.reserve(x, size, spare)
+    made: Optional[Tuple[Any, ...]] = _found[0].forward(plan.stable, x, weights, h0, c0, counter, reserve)  # type: ignore[index]
     return made
 
 
@@ -137,6 +146,6 @@ def backward(spec: Any, gradients: Sequence[Any], x: Any, weights: Sequence[Any]
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
         return None
-    made: Optional[Tuple[Any, ...]] = _found[0].backward(plan, *gradients, x, weights, h0, c0, reserve, counter,  # type: ignore[index]
+    made: Optional[Tuple[Any, ...]] = _found[0].backward(plan.stable, *gradients, x, weights, h0, c0, reserve, counter,  # type: ignore[index]
                                                          needs)
     return made

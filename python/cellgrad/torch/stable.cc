@@ -236,9 +236,9 @@ struct Call {
 	}
 };
 
-/* Computes output, h and c, and the reserve space if the plan has one; returns None if the extension does not support the arguments, or
- * if the call fails. */
-PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObject *h0, PyObject *c0, uint64_t counter)
+/* Computes output, h and c, and the reserve space if the plan has one: in the tensor `kept`, or in a new one if that is None.  Returns None
+ * if the extension does not support the arguments, or if the call fails. */
+PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObject *h0, PyObject *c0, uint64_t counter, PyObject *kept)
 {
 	Call of(plan);
 	cg_rnn_call &call = of.call;
@@ -255,7 +255,11 @@ PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObj
 	call.output_h = mem(h, of.h_bytes);
 	if (plan.has_state)
 		call.output_c = mem(c, of.c_bytes);
-	if (plan.has_reserve) {
+	if (plan.has_reserve && kept != Py_None) {
+		if (!reserve.read(kept, aoti_torch_dtype_uint8()) || reserve.dim != 1)
+			return Py_None;
+		call.reserve = mem(reserve, reserve.shape[0]);
+	} else if (plan.has_reserve) {
 		if (rnn_sizes(plan.rnn, call.T, call.B, nullptr, &sizes) || !reserve.make(int64_t(sizes.reserve), aoti_torch_dtype_uint8()))
 			return Py_None;
 		call.reserve = mem(reserve, int64_t(sizes.reserve));
@@ -406,15 +410,15 @@ PyObject *owned(PyObject *result)
 	return result;
 }
 
-/* forward(plan, input, list or tuple of weights, h0 or None, c0 or None, counter) */
+/* forward(plan, input, list or tuple of weights, h0 or None, c0 or None, counter, a tensor for the reserve space or None) */
 PyObject *forward(PyObject *, PyObject *const *arguments, Py_ssize_t count)
 {
-	Plan *of = count == 6 ? plan_of(arguments[0]) : nullptr;
+	Plan *of = count == 7 ? plan_of(arguments[0]) : nullptr;
 	const unsigned long long counter = of ? PyLong_AsUnsignedLongLong(arguments[5]) : 0;
 
 	if (!of || PyErr_Occurred())
-		return PyErr_Format(PyExc_TypeError, "forward: expected a plan, an input, weights, h0, c0 and a counter");
-	return owned(forward_of(*of, arguments[1], arguments[2], arguments[3], arguments[4], counter));
+		return PyErr_Format(PyExc_TypeError, "forward: expected a plan, an input, weights, h0, c0, a counter and a reserve space");
+	return owned(forward_of(*of, arguments[1], arguments[2], arguments[3], arguments[4], counter, arguments[6]));
 }
 
 /* backward(plan, d_output or None, d_h or None, d_c or None, input, list or tuple of weights, h0 or None, c0 or None, reserve, counter,
