@@ -469,11 +469,11 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *
  * Routes.  If a vendor's library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
- * - "scan": on the CPU, every network without a projection and without means over units.  On scan a thread
- *   computes its units, or its rows of the batch, for all steps of a direction, with the roundings of
- *   composed.  On scan the bits depend on the network and the instruction set.  On scan a row of the batch
- *   has the same bits alone, beside rows of other lengths and, in f32 and f64, in a sequence that is computed
- *   in chunks of steps, if the row's products with the input matrices have the same bits.
+ * - "scan": on the CPU, every network without a projection.  On scan a thread computes its units, or its
+ *   rows of the batch, for all steps of a direction, with the roundings of composed.  On scan the bits depend
+ *   on the network and the instruction set.  On scan a row of the batch has the same bits alone, beside rows
+ *   of other lengths and, in f32 and f64, in a sequence that is computed in chunks of steps, if the row's
+ *   products with the input matrices have the same bits.
  * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
  *   without options or reverse, a projection smaller than U, bf16 from 9.13 on; with strict_rounding not f16
  *   and bf16.  With dropout between layers each layer is one call of cuDNN and the library computes the

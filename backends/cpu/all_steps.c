@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Computes all steps of a recurrence on the cpu.  The work of a recurrence is divided into shares, which threads compute.  A share is some
- * rows of the batch if the recurrent matrices are small, there are several threads and phases, and there are several rows, or several
- * recurrences that run together.  One thread computes a share of rows in all phases and waits for no other thread.  Otherwise a share is
- * some units of all rows: in each phase a thread multiplies by the share's columns of the matrix and computes the cell on the share's
- * units, right after their product; one barrier ends a phase.  An element's sum is one chain of additions in the order of k, so neither
- * the threads nor other rows change the sum's bits.
+ * rows of the batch if the recurrent matrices are small, or the share has rows enough for their size, there are several threads and
+ * phases, and there are several rows, or several recurrences that run together.  One thread computes a share of rows in all phases and
+ * waits for no other thread.  Otherwise a share is some units of all rows: in each phase a thread multiplies by the share's columns of the
+ * matrix and computes the cell on the share's units, right after their product; one barrier ends a phase.  Means over units need all units
+ * of a row: of the phases that compute them, a share has some rows.  An element's sum is one chain of additions in the order of k, so
+ * neither the threads nor other rows change the sum's bits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +19,10 @@ enum { ROWS_AT_ONCE = 64 };
 
 /* SHARES_MAX: the most shares, of units or of batch rows, into which a recurrence is divided.  SHARE: the number of multiply-adds in the
  * product of a phase that pay for one more share of units.  WHOLE_SHARE: the number of multiply-adds in a whole recurrence that pay for one
- * more share of rows.  ELEMENT: the number of multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes
- * that the matrices of a recurrence with shares of rows may have, so that each thread keeps the matrices in its cache. */
-enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
+ * more share of rows.  ELEMENT: the number of multiply-adds that take as long as the cell's work on one element.  SMALL: the bytes of
+ * matrices that a thread keeps in its own cache.  ROW_PAYS: the bytes of larger matrices that a thread may read in each step for each row
+ * of its share: reading them from a cache that threads share then takes less time than the products. */
+enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, ROW_PAYS = 1 << 18, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan skips at most CG_PACKED_ALIGN bytes to align its workspace to a cache line");
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
@@ -335,10 +337,12 @@ static void compute(const struct sharing *s, const struct cg_phase *phase, const
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 		const struct cg_operand *o = &phase->operands[k];
-		int64_t first = (a->kind == CG_KIND_TENSOR ? r->row * o->stride : 0) + r->unit;
+		int64_t first = a->kind == CG_KIND_TENSOR ? r->row * o->stride + r->unit :
+		                a->kind == CG_KIND_PER_UNIT ? r->unit :
+		                a->kind == CG_KIND_MEANS ? r->row * function->means : 0;
 
 		bound[k] = (struct cg_bound){ o->mem.data ? (char *)o->mem.data + o->mem.offset : NULL, o->stride, o->value };
-		if (bound[k].data && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT))
+		if (bound[k].data)
 			bound[k].data = (char *)bound[k].data + (size_t)first * (a->type == CG_TYPE_ACC ? acc : real);
 	}
 	if (module->call[phase->function])
@@ -347,9 +351,18 @@ static void compute(const struct sharing *s, const struct cg_phase *phase, const
 		s->device->isa->strip[module->plan->dtype](module->plan, function, rows, units, bound, registers);
 }
 
-/* Runs a share of a phase.  place: the number of the share, or of the thread, whose scratch memory is used. */
-static void run_phase(const struct sharing *s, int64_t k, const struct range *r, int place)
+/* The range of a share in a phase that computes means: all units of some rows. */
+static struct range range_of_means(const struct sharing *s, int64_t rows, int64_t share)
 {
+	const int64_t each = (rows + s->shares - 1) / s->shares;
+
+	return (struct range){ share * each, (share + 1) * each, 0, s->scan->units };
+}
+
+/* Runs a share of a phase.  place: the number of the share, or of the thread, whose scratch memory is used. */
+static void run_phase(const struct sharing *s, int64_t k, int64_t share, const struct range *r, int place)
+{
+	const struct cg_function *functions = s->scan->module->plan->functions;
 	char *scratch = s->scratch + (size_t)place * (s->layout.registers + s->layout.operand + s->layout.sums);
 	struct cg_phase phase;
 	int stage = 0;
@@ -357,11 +370,18 @@ static void run_phase(const struct sharing *s, int64_t k, const struct range *r,
 	k += s->scan->first;
 	s->scan->describe(s->scan->recurrence, k, &phase, &stage);
 	if (phase.product.m)
-		multiply(s, &phase.product, stage, r, k / s->scan->n_products % 2 == 1, scratch);
+		multiply(s, &phase.product, stage, r, phase.step % 2 == 1, scratch);
 	if (phase.addend.mem.data)
 		add(s, &phase, r);
-	if (phase.function >= 0)
-		compute(s, &phase, r, scratch);
+	if (phase.function < 0)
+		return;
+	if (!s->rows && functions[phase.function].shape == CG_FUNCTION_MEAN) {
+		const struct range means = range_of_means(s, phase.rows, share);
+
+		compute(s, &phase, &means, scratch);
+		return;
+	}
+	compute(s, &phase, r, scratch);
 }
 
 /* ---- recurrences at once ---- */
@@ -391,7 +411,7 @@ static void run_units(void *context, int64_t k, int place, int thread)
 	if (k >= s->scan->phases)
 		return;
 	state = cg_float_enter(s->scan->module->plan->dtype);
-	run_phase(s, k, &r, place);
+	run_phase(s, k, share, &r, place);
 	cg_float_leave(state);
 }
 
@@ -403,7 +423,7 @@ static void run_rows(void *context, int64_t share, int thread)
 	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
 
 	for (int64_t k = 0; k < s->scan->phases; k++)
-		run_phase(s, k, &r, thread);
+		run_phase(s, k, share, &r, thread);
 	cg_float_leave(state);
 }
 
@@ -460,18 +480,18 @@ static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *sca
 	return count_rows(scan, 0) == count_rows(scan, scan->phases - 2) ? most : least(4 * most, SHARES_MAX);
 }
 
-/* Is each share some rows of the batch, not some units?  If several recurrences run together, each may have a single row; a recurrence
- * that runs alone with one row has shares of units. */
-static int takes_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t matrices, int n)
+/* Is each share some rows of the batch, `each` rows, not some units?  If several recurrences run together, each may have a single row; a
+ * recurrence that runs alone with one row has shares of units. */
+static int takes_rows(const struct cg_scan *scan, size_t matrices, int64_t each, int n)
 {
 	int64_t rows = scan->n_products ? scan->products[0].m : 0;
 
-	return most_shares(d) > 1 && rows >= (n > 1 ? 1 : 2) && matrices <= SMALL;
+	return rows >= (n > 1 ? 1 : 2) && (matrices <= SMALL || (matrices - 1) / ROW_PAYS < (size_t)each);
 }
 
 int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int lag)
 {
-	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
+	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan), of_rows;
 	struct layout l;
 
 	/* With lag 1 each recurrence runs one span of steps behind the recurrence before it.  A product then has the rows of one span, not
@@ -480,9 +500,10 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);
-	if (rows && takes_rows(d, scan, l.bytes, CG_SCANS_MAX)) {
+	of_rows = share_rows(scan, most_shares(d));
+	if (most_shares(d) > 1 && takes_rows(scan, l.bytes, of_rows, CG_SCANS_MAX)) {
 		all = rows;
-		each = share_rows(scan, most_shares(d));
+		each = of_rows;
 	}
 	return (int)least(most_shares(d) / ((all + each - 1) / each), CG_SCANS_MAX);
 }
@@ -491,12 +512,14 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 static void share_out(struct sharing *s, int n)
 {
 	const struct cg_scan *scan = s->scan;
-	int64_t rows = scan->n_products ? scan->products[0].m : 0;
+	int64_t rows = scan->n_products ? scan->products[0].m : 0, each;
 
 	s->units = share_units(s->device, scan);
 	s->rows = 0;
-	if (scan->phases >= 2 && takes_rows(s->device, scan, s->layout.bytes, n))
-		s->rows = share_rows(scan, most_row_shares(s->device, scan));
+	if (scan->phases >= 2 && most_shares(s->device) > 1) {
+		each = share_rows(scan, most_row_shares(s->device, scan));
+		s->rows = takes_rows(scan, s->layout.bytes, each, n) ? each : 0;
+	}
 	s->shares = s->rows ? (rows + s->rows - 1) / s->rows : (scan->units + s->units - 1) / s->units;
 }
 

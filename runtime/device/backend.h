@@ -103,7 +103,8 @@ struct cg_net_route {
 /*
  * All steps of a recurrence in one call.  A step consists of phases: each is a product, then a sum of two matrices, then a launch, any of
  * which may be absent.  Column j of a product belongs to unit j % units.  For a unit, the sum and the launch of a phase read only that
- * unit's columns of the product; the product reads all units that earlier phases wrote, and nothing that its own phase writes.
+ * unit's columns of the product; the product reads all units that earlier phases wrote, and nothing that its own phase writes.  The launch
+ * of a function that computes means over units is a phase of its own, and reads all units of a row.
  */
 struct cg_phase {
 	/* m 0: there is no product.  b is the b of the same stage in cg_scan.products; start and c have type acc or, if n = units, maybe
@@ -111,7 +112,7 @@ struct cg_phase {
 	struct cg_gemm product;
 	struct cg_matrix sum, addend;            /* [rows units] real: matrix addend is added to matrix sum; absent: no addition */
 	int function;                            /* the number of the function that is launched, in its module; -1: there is no launch */
-	int64_t step;                            /* the number of the step that the launch computes */
+	int64_t step;                            /* the number of the step that the phase belongs to */
 	int64_t rows;                            /* rows of the sum and the launch */
 	struct cg_operand operands[CG_SLOTS_MAX];
 };

@@ -126,11 +126,9 @@ int cg_rnn_count_at_once(const struct cg_rnn *rnn, int pass, int64_t B, int64_t 
 
 int cg_rnn_can_scan(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 {
-	const char *not = rnn->net.P ? "projection" : rnn->means || rnn->d_means || rnn->sum_means ? "means over units" : NULL;
-
-	if (not)
-		snprintf(why, CG_WHY_NOT, "%s", not);
-	return !not && rnn->context->backend->scan_work && ask_scan(rnn, CG_FORWARD, 1, why) && ask_scan(rnn, CG_GRAD, 1, why);
+	if (rnn->net.P)
+		snprintf(why, CG_WHY_NOT, "projection");
+	return !rnn->net.P && rnn->context->backend->scan_work && ask_scan(rnn, CG_FORWARD, 1, why) && ask_scan(rnn, CG_GRAD, 1, why);
 }
 
 /* For a call of few steps the workspace of the scan is 0 bytes, and the call runs without the scan, since packing the matrices takes

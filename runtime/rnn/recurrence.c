@@ -15,11 +15,11 @@ static int launch(const struct cg_recurrence *w, int function, int64_t s, int si
 	return cg_launch(w->stream, w->kernel, function, s == CG_ALL_STEPS ? w->sequence->N : cg_packed_rows(w->sequence, s), w->U, cg_recurrence_bind, &at);
 }
 
-/* Launches the functions that compute the means that a function reads. */
-static int launch_means(const struct cg_recurrence *w, int function, int64_t s)
+/* Launches, for all steps, the functions that compute the means that a function reads. */
+static int launch_means(const struct cg_recurrence *w, int function)
 {
 	for (int p = function - w->kernel->plan->functions[function].mean_functions; p < function; p++)
-		CG_TRY(launch(w, p, s, 0));
+		CG_TRY(launch(w, p, CG_ALL_STEPS, 0));
 	return CG_OK;
 }
 
@@ -96,6 +96,71 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 
 /* ---- phases: the products and launches of a step ---- */
 
+/* A phase of any step: the stage of its product, -1 for none, then the function that it launches, -1 for none. */
+struct part { int stage, function; };
+enum { PARTS_MAX = CG_FUNCTIONS_MAX + CG_STAGES_MAX };
+
+static void add_part(struct part *parts, int *n, int stage, int function)
+{
+	parts[(*n)++] = (struct part){ stage, function };
+}
+
+/* Lists the phases of a step, and returns their number.  A phase is a product and the launch of the function that computes the elements of
+ * a stage.  If that function reads means over units, the product, each function that computes means, and the function itself are phases of
+ * their own.  Forward, the product is that of the same stage; backward, it is that of the stage before in the list, and in the first phase
+ * it is the last product of the step that was computed before. */
+static int list_parts(const struct cg_recurrence *w, struct part parts[PARTS_MAX])
+{
+	const struct cg_pass_plan *plan = w->kernel->plan;
+	int n = 0, before = -1;
+
+	for (int p = 0; p < plan->n_functions; p++) {
+		const struct cg_function *f = &plan->functions[p];
+		int stage = is_grad(w) ? before : f->stage - 1;
+
+		if (f->shape != CG_FUNCTION_POINT)
+			continue;
+		before = f->stage - 1;
+		if (f->mean_functions) {
+			add_part(parts, &n, stage, -1);
+			stage = -1;
+		}
+		for (int q = p - f->mean_functions; q < p; q++)
+			add_part(parts, &n, -1, q);
+		add_part(parts, &n, stage, p);
+	}
+	if (is_grad(w))
+		parts[0].stage = before;
+	return n;
+}
+
+static int count_parts(const struct cg_recurrence *w)
+{
+	struct part parts[PARTS_MAX];
+
+	return list_parts(w, parts);
+}
+
+/* Sets a phase of step s, which as yet has neither a product nor a sum nor a launch. */
+static void describe_nothing(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
+{
+	p->product.m = 0;
+	p->sum = p->addend = none;
+	p->function = -1;
+	p->step = s;
+	p->rows = cg_packed_rows(w->sequence, s);
+}
+
+/* Sets the launch of a phase, and binds its arguments. */
+static void describe_launch(const struct cg_recurrence *w, int function, struct cg_phase *p)
+{
+	const struct cg_at_step at = { w, p->step, 0 };
+
+	p->function = function;
+	if (function >= 0)
+		(void)cg_bind(&w->kernel->plan->functions[function], cg_recurrence_bind, &at, p->operands);
+}
+
 /* Describes the steps for the backend.  The products are set only if the backend's scan runs the steps. */
 static void describe_steps(const struct cg_recurrence *w, void (*describe)(const void *, int64_t, struct cg_phase *, int *),
                            struct cg_scan *scan)
@@ -158,7 +223,6 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 		CG_TRY(copy_rows(w, p.rows, w->U, p.addend, p.sum, 1));
 	if (p.function < 0)
 		return CG_OK;
-	CG_TRY(launch_means(w, p.function, p.step));
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
 }
 
@@ -178,14 +242,13 @@ static struct at_work find_at_work(int64_t round, int64_t spans, int n, int lag)
 	return at;
 }
 
-/* The first function that computes the elements of a stage.  In the plan the functions that compute the
- * stage's means precede the function that computes its elements. */
-static int function_of(const struct cg_recurrence *w, int stage)
+/* The first function that computes elements: the only one of a cell without a recurrent product. */
+static int find_point(const struct cg_recurrence *w)
 {
 	const struct cg_function *functions = w->kernel->plan->functions;
-	int p = stage;
+	int p = 0;
 
-	while (functions[p].shape != CG_FUNCTION_POINT || functions[p].stage != stage + 1)
+	while (functions[p].shape != CG_FUNCTION_POINT)
 		p++;
 	return p;
 }
@@ -198,7 +261,7 @@ static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, cons
 	const struct cg_stream *stream = w[0]->stream;
 
 	if (!cg_present(w[0]->scan)) {
-		const int point = function_of(w[0], 0);
+		const int point = find_point(w[0]);
 
 		return cg_recurrence_loops(w[0], point) ? cg_recurrence_loop(w[0], point) : composed(w[0], &scans[0]);
 	}
@@ -210,31 +273,40 @@ static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, cons
 
 /* ---- forward ---- */
 
-/* Sets the launch of a phase, and binds its arguments. */
-static void describe_launch(const struct cg_recurrence *w, int function, int64_t s, struct cg_phase *p)
+/* The recurrent product of a stage at a step. */
+static struct cg_gemm forward_product(const struct cg_recurrence *w, int stage, int64_t s)
 {
-	const struct cg_at_step at = { w, s, 0 };
+	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
 
-	p->function = function;
-	p->step = s;
-	p->rows = cg_packed_rows(w->sequence, s);
-	(void)cg_bind(&w->kernel->plan->functions[function], cg_recurrence_bind, &at, p->operands);
+	g.a = operand_of(w, stage, s);
+	g.c = g.start = gates_at(w, off(w, s), w->first[stage]);
+	if (starts_from_bias(w, stage))
+		g.start = at(w, w->bias, 0, w->first[stage] * w->U);
+	if (!g.n)
+		g.m = 0;
+	if (cg_present(g.a.mem))
+		return g;
+	/* Without an initial hidden state the product is 0. */
+	if (!starts_from_bias(w, stage))
+		g.m = 0;
+	g.k = 0;
+	g.packed = none.mem;
+	return g;
 }
 
-/* Describes a phase of the forward pass: the recurrent product of a stage at a step, then the launch of the stage. */
+/* Describes a phase of the forward pass. */
 static void describe_forward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
-	int64_t s = phase / n_stages(w);
+	struct part parts[PARTS_MAX];
+	const int n = list_parts(w, parts);
+	const struct part *part = &parts[phase % n];
 
-	*stage = (int)(phase % n_stages(w));
-	p->sum = p->addend = none;
-	p->product = stage_product(w, *stage, cg_packed_rows(w->sequence, s));
-	p->product.a = operand_of(w, *stage, s);
-	p->product.c = p->product.start = gates_at(w, off(w, s), w->first[*stage]);
-	if (!cg_present(p->product.a.mem) || !p->product.n)
-		p->product.m = 0;
-	describe_launch(w, function_of(w, *stage), s, p);
+	describe_nothing(w, phase / n, p);
+	*stage = part->stage;
+	if (part->stage >= 0)
+		p->product = forward_product(w, part->stage, p->step);
+	describe_launch(w, part->function, p);
 }
 
 int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
@@ -251,7 +323,7 @@ int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 
 static int composed_forward(const struct cg_recurrence *w, const struct cg_scan *scan)
 {
-	const int n = n_stages(w);
+	const int n = count_parts(w);
 
 	for (int64_t phase = scan->first; phase < scan->first + scan->phases; phase++) {
 		int64_t s = phase / n;
@@ -267,10 +339,11 @@ static int composed_forward(const struct cg_recurrence *w, const struct cg_scan 
 static int begin_forward(struct cg_recurrence *w, int64_t k, struct cg_scan *scan)
 {
 	const struct cg_span span = get_span(w, k);
+	const int n = count_parts(w);
 
 	w->gates_row = w->gates_of_span ? span.row : 0;
-	scan->first = span.first * n_stages(w);
-	scan->phases = (span.end - span.first) * n_stages(w);
+	scan->first = span.first * n;
+	scan->phases = (span.end - span.first) * n;
 	return cg_span_multiply_inputs(w, &span);
 }
 
@@ -335,18 +408,6 @@ static struct cg_gemm back_product(const struct cg_recurrence *w, int stage, int
 	return g;
 }
 
-/* Lists the pointwise functions of the kernel, in the order in which a step launches them; returns their number. */
-static int n_points(const struct cg_recurrence *w, int *functions)
-{
-	const struct cg_pass_plan *plan = w->kernel->plan;
-	int n = 0;
-
-	for (int p = 0; p < plan->n_functions; p++)
-		if (plan->functions[p].shape == CG_FUNCTION_POINT)
-			functions[n++] = p;
-	return n;
-}
-
 /* Describes the sum, before a step's first launch, of the upstream gradient of c and the carry from the step after.  Only
  * kernels of a single step, those of block ops, need this sum of two gradients. */
 static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
@@ -357,32 +418,29 @@ static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_pha
 	p->addend = at(w, w->dc, off(w, s), 0);
 }
 
-/* Describes a phase of the backward pass: the backward product that follows the launch of the phase before, then a launch.  The first phase
- * has no product; the phase after the last launch has only a product. */
+/* Describes a phase of the backward pass.  The first phase of all has no product; the phase after the last launch has only a product. */
 static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
-	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
-	int64_t last = w->sequence->S - 1;
+	struct part parts[PARTS_MAX];
+	const int n = list_parts(w, parts), k = (int)(phase % n);
+	const int64_t last = w->sequence->S - 1, s = last - phase / n;
 
-	p->product.m = 0;
-	p->sum = p->addend = none;
-	p->function = -1;
-	if (phase) {
-		*stage = w->kernel->plan->functions[functions[(phase - 1) % n]].stage - 1;
-		p->product = back_product(w, *stage, last - (phase - 1) / n);
-	}
-	if (phase == (last + 1) * n)
+	describe_nothing(w, s < 0 ? 0 : s, p);
+	*stage = parts[k].stage;
+	if (phase && *stage >= 0)
+		p->product = back_product(w, *stage, k ? s : s + 1);
+	if (s < 0)
 		return;
-	describe_launch(w, functions[phase % n], last - phase / n, p);
-	if (phase % n == 0)
-		add_gradient(w, last - phase / n, p);
+	describe_launch(w, parts[k].function, p);
+	if (!k)
+		add_gradient(w, s, p);
 }
 
 /* Before the first launch of a step, computes the gradient of the cell's output from that of its projection. */
 static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
 {
-	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
+	const int n = count_parts(w);
 	int64_t s = w->sequence->S - 1 - phase / n;
 
 	return s >= 0 && phase % n == 0 && w->P ? unproject(w, s) : CG_OK;
@@ -398,7 +456,7 @@ static int composed_backward(const struct cg_recurrence *w, const struct cg_scan
 /* Sets *scan to the steps of a span. */
 static void begin_backward(const struct cg_recurrence *w, const struct cg_span *span, struct cg_scan *scan)
 {
-	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
+	const int n = count_parts(w);
 
 	scan->first = (w->sequence->S - span->end) * n;
 	scan->phases = (span->end - span->first) * n + !span->first;
@@ -413,7 +471,7 @@ static int launch_sums(const struct cg_recurrence *w)
 		int shape = plan->functions[p].shape;
 
 		if (shape == CG_FUNCTION_SUM_PART)
-			CG_TRY(launch_means(w, p, CG_ALL_STEPS));
+			CG_TRY(launch_means(w, p));
 		if (shape == CG_FUNCTION_SUM_PART || shape == CG_FUNCTION_SUM_UNITS)
 			CG_TRY(launch(w, p, CG_ALL_STEPS, 0));
 		for (int side = 0; shape == CG_FUNCTION_SUM && side < sides; side++)

@@ -92,6 +92,15 @@ static inline int64_t stage_width(const struct cg_recurrence *w, int stage)
 	return stage ? w->U : w->H;
 }
 
+/* Does the recurrent product of a stage start from the biases?  It does if none of the gates to which it is added has an input part. */
+static inline int starts_from_bias(const struct cg_recurrence *w, int stage)
+{
+	for (int k = 0; k < w->kernel->cell->n_gates; k++)
+		if (w->gate[k].block >= w->first[stage] && w->gate[k].block < w->first[stage + 1] && w->gate[k].weight[CG_PART_W] >= 0)
+			return 0;
+	return 1;
+}
+
 /* ---- products and rows ---- */
 
 static inline int multiply(const struct cg_recurrence *w, struct cg_gemm *g)

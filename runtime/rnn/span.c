@@ -24,7 +24,18 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 
 /* ---- forward ---- */
 
-/* Computes x W + b for each gate, or x + b if the layer has no input matrices; b alone for a gate without an input part. */
+/* Does a block of gates belong to a stage whose recurrent product starts from the biases? */
+static int is_of_product(const struct cg_recurrence *w, int64_t block)
+{
+	int stage = 0;
+
+	while (stage < n_stages(w) && block >= w->first[stage + 1])
+		stage++;
+	return stage < n_stages(w) && starts_from_bias(w, stage);
+}
+
+/* Computes x W + b for each gate, or x + b if the layer has no input matrices; b alone for a gate without an input part, unless the
+ * recurrent product starts from b. */
 int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	const struct cg_matrix x = at(w, w->x, span->row, 0);
@@ -32,7 +43,7 @@ int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span 
 	for (int k = 0; k < w->kernel->cell->n_gates; k++) {
 		int64_t block = w->gate[k].block;
 
-		if (w->skip || w->gate[k].weight[CG_PART_W] < 0)
+		if ((w->skip || w->gate[k].weight[CG_PART_W] < 0) && !is_of_product(w, block))
 			CG_TRY(copy_rows(w, span->rows, w->U, at(w, w->bias, 0, block * w->U), gates_at(w, span->row, block), 0));
 	}
 	for (int k = 0; k < w->n_ranges; k++) {

@@ -35,11 +35,11 @@ F = torch.nn.functional
 class Ours:
     """A network of this library with its parameters, its input and the gradient of its output."""
 
-    def __init__(self, cell, sizes, context, route="composed"):
+    def __init__(self, cell, sizes, context):
         self.T, self.B, self.I, self.U = sizes
         torch.manual_seed(20260101)
         self.weights = cellgrad.torch.Cell(cell, self.I, self.U)
-        self.net = cellgrad.Network(cell, input=self.I, units=self.U, route=route, context=context)
+        self.net = cellgrad.Network(cell, input=self.I, units=self.U, context=context)
         self.params = self.weights.params().detach().numpy().copy()
         self.x, self.dy = torch.randn(self.T, self.B, self.I).numpy(), torch.randn(self.T, self.B, self.U).numpy()
 
@@ -162,6 +162,7 @@ def main():
     step = layer_norm_step if given.quick else torch.compile(layer_norm_step)
     theirs = Theirs(ours, ours.weights.parameters(), lambda x: layer_norm_lstm(step, ours, x))
     ways = {"ln_lstm": ours, "lstm": lstm, "PyTorch, its step compiled": theirs}
+    print(f"\nroutes: ln_lstm {ours.net.route}, lstm {lstm.net.route}")
     report("the layer-normalised LSTM at T, B, I, U " + ", ".join(map(str, sizes)), "ln_lstm", least(ways, given.turns))
 
 
