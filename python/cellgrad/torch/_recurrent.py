@@ -48,6 +48,7 @@ class Recurrent(nn.Module):
     proj_size: int
     dropout: float
     _no_bias: Tensor
+    _spare: Optional[Spare] = None               # None in a module that an earlier version of this package has pickled
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
