@@ -92,9 +92,12 @@ static inline int64_t stage_width(const struct cg_recurrence *w, int stage)
 	return stage ? w->U : w->H;
 }
 
-/* Does the recurrent product of a stage start from the biases?  It does if none of the gates to which it is added has an input part. */
+/* Does the recurrent product of a stage start from the biases?  In a scan it does, if none of the gates to which it is added has an input
+ * part; elsewhere the biases are copied to the gates first, since a product that starts from other memory may take a second launch. */
 static inline int starts_from_bias(const struct cg_recurrence *w, int stage)
 {
+	if (!cg_present(w->scan))
+		return 0;
 	for (int k = 0; k < w->kernel->cell->n_gates; k++)
 		if (w->gate[k].block >= w->first[stage] && w->gate[k].block < w->first[stage + 1] && w->gate[k].weight[CG_PART_W] >= 0)
 			return 0;
