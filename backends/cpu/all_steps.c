@@ -328,22 +328,16 @@ static void compute(const struct sharing *s, const struct cg_phase *phase, const
 {
 	const struct cg_module *module = s->scan->module;
 	const struct cg_function *function = &module->plan->functions[phase->function];
-	size_t real = cg_dtype_bytes(module->plan->dtype), acc = cg_acc_bytes(module->plan->dtype);
 	int64_t rows = least(r->rows_end, phase->rows) - r->row, units = r->units_end - r->unit;
 	struct cg_bound bound[CG_SLOTS_MAX];
 
 	if (rows <= 0)
 		return;
 	for (int k = 0; k < function->n_arguments; k++) {
-		const struct cg_argument *a = &function->arguments[k];
 		const struct cg_operand *o = &phase->operands[k];
-		int64_t first = a->kind == CG_KIND_TENSOR ? r->row * o->stride + r->unit :
-		                a->kind == CG_KIND_PER_UNIT ? r->unit :
-		                a->kind == CG_KIND_MEANS ? r->row * function->means : 0;
 
 		bound[k] = (struct cg_bound){ o->mem.data ? (char *)o->mem.data + o->mem.offset : NULL, o->stride, o->value };
-		if (bound[k].data)
-			bound[k].data = (char *)bound[k].data + (size_t)first * (a->type == CG_TYPE_ACC ? acc : real);
+		bound[k] = cg_cpu_bind_part(module->plan, function, k, bound[k], s->scan->units, r->row, r->unit);
 	}
 	if (module->call[phase->function])
 		module->call[phase->function](rows, units, bound);
@@ -480,7 +474,7 @@ static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *sca
 	return count_rows(scan, 0) == count_rows(scan, scan->phases - 2) ? most : least(4 * most, SHARES_MAX);
 }
 
-/* Is each share some rows of the batch, `each` rows, not some units?  If several recurrences run together, each may have a single row; a
+/* Does a share have `each` rows of the batch rather than some units?  If several recurrences run together, each may have a single row; a
  * recurrence that runs alone with one row has shares of units. */
 static int takes_rows(const struct cg_scan *scan, size_t matrices, int64_t each, int n)
 {

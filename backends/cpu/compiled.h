@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares the tables that generated files define.  Those of kernels are one for each compiled cell, dtype and instruction set that has
- * kernels of its own; those of row copies, one for each such instruction set and dtype.
+ * Declares the tables that generated files define: tables of kernels, one for each compiled cell, dtype and instruction set that has
+ * kernels of its own; and tables of row copies, one for each dtype and such instruction set.
  */
 #ifndef CG_COMPILED_H
 #define CG_COMPILED_H

@@ -37,6 +37,11 @@ struct cg_module {
 
 int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
+/* Returns the k-th argument of a function, from the first row and unit of a part of its launch on.  bound: the argument from the first row
+ * and unit of all on; units: the number of units of the launch. */
+struct cg_bound cg_cpu_bind_part(const struct cg_pass_plan *, const struct cg_function *, int k, struct cg_bound bound, int64_t units,
+                                 int64_t row, int64_t unit);
+
 /* Returns at least `bytes` bytes of scratch memory, aligned to a cache line.  The queue's next call may overwrite them.  If there is no
  * memory, returns NULL and sets the message. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);

@@ -17,7 +17,6 @@ struct shared_launch {
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *);
 	int64_t rows, units;
 	int64_t rows_each, units_each, across;   /* rows_each, units_each: the size of a part; across: the number of parts side by side */
-	int values;                              /* for a sum: the values per unit in a block of partial sums in the scratch memory */
 	const struct cg_bound *bound;
 	char *registers;
 	size_t register_bytes;                   /* bytes of the interpreter's registers for one thread */
@@ -55,16 +54,23 @@ static void compute(const struct shared_launch *s, int64_t rows, int64_t units, 
 	cg_float_leave(state);
 }
 
-/* The number of elements from the beginning of an argument to the first element that a part of the launch reads or writes. */
-static int64_t distance(const struct shared_launch *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
+struct cg_bound cg_cpu_bind_part(const struct cg_pass_plan *plan, const struct cg_function *function, int k, struct cg_bound bound, int64_t units,
+                                 int64_t row, int64_t unit)
 {
+	const struct cg_argument *a = &function->arguments[k];
+	const size_t bytes = a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype) : cg_dtype_bytes(plan->dtype);
+	int64_t first = 0;
+
 	switch (a->kind) {
-	case CG_KIND_TENSOR:   return row * stride + unit;
-	case CG_KIND_PER_UNIT: return s->function->shape == CG_FUNCTION_POINT ? unit : 0;
-	case CG_KIND_SCRATCH:  return row / CG_SUM_ROWS * s->values * s->units;
-	case CG_KIND_MEANS:    return row * s->function->means;
-	default:               return 0;
+	case CG_KIND_TENSOR:   first = row * bound.stride + unit; break;
+	case CG_KIND_PER_UNIT: first = function->shape == CG_FUNCTION_POINT ? unit : 0; break;
+	case CG_KIND_SCRATCH:  first = row / CG_SUM_ROWS * cg_sum_values(function) * units; break;
+	case CG_KIND_MEANS:    first = row * function->means; break;
+	default: break;
 	}
+	if (bound.data)
+		bound.data = (char *)bound.data + first * (int64_t)bytes;
+	return bound;
 }
 
 static void compute_part(void *context, int64_t k, int thread)
@@ -73,17 +79,10 @@ static void compute_part(void *context, int64_t k, int thread)
 	int64_t row = k / s->across * s->rows_each, unit = k % s->across * s->units_each;
 	int64_t rows = s->rows - row < s->rows_each ? s->rows - row : s->rows_each;
 	int64_t units = s->units - unit < s->units_each ? s->units - unit : s->units_each;
-	size_t real = cg_dtype_bytes(s->built->plan->dtype), acc = cg_acc_bytes(s->built->plan->dtype);
 	struct cg_bound bound[CG_SLOTS_MAX];
 
-	for (int i = 0; i < s->function->n_arguments; i++) {
-		const struct cg_argument *a = &s->function->arguments[i];
-
-		bound[i] = s->bound[i];
-		if (bound[i].data)
-			bound[i].data = (char *)bound[i].data + distance(s, a, bound[i].stride, row, unit) *
-			                                        (int64_t)(a->type == CG_TYPE_ACC ? acc : real);
-	}
+	for (int i = 0; i < s->function->n_arguments; i++)
+		bound[i] = cg_cpu_bind_part(s->built->plan, s->function, i, s->bound[i], s->units, row, unit);
 	compute(s, rows, units, bound, thread);
 }
 
@@ -91,8 +90,7 @@ int cg_cpu_launch(struct cg_queue *queue, const struct cg_module *built, int fun
                   const struct cg_operand *operands)
 {
 	struct shared_launch s = { .built = built, .device = queue->device, .function = &built->plan->functions[function],
-	                           .call = built->call[function], .rows = rows, .units = units,
-	                           .values = cg_sum_values(&built->plan->functions[function]) };
+	                           .call = built->call[function], .rows = rows, .units = units };
 	struct cg_bound bound[CG_SLOTS_MAX];
 	int64_t parts = cut_parts(&s);
 

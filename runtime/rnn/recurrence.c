@@ -97,19 +97,19 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 /* ---- phases: the products and launches of a step ---- */
 
 /* A phase of any step: the stage of its product, -1 for none, then the function that it launches, -1 for none. */
-struct part { int stage, function; };
-enum { PARTS_MAX = CG_FUNCTIONS_MAX + CG_STAGES_MAX };
+struct step_phase { int stage, function; };
+enum { PHASES_MAX = CG_FUNCTIONS_MAX + CG_STAGES_MAX };
 
-static void add_part(struct part *parts, int *n, int stage, int function)
+static void add_phase(struct step_phase *phases, int *n, int stage, int function)
 {
-	parts[(*n)++] = (struct part){ stage, function };
+	phases[(*n)++] = (struct step_phase){ stage, function };
 }
 
 /* Lists the phases of a step, and returns their number.  A phase is a product and the launch of the function that computes the elements of
  * a stage.  If that function reads means over units, the product, each function that computes means, and the function itself are phases of
  * their own.  Forward, the product is that of the same stage; backward, it is that of the stage before in the list, and in the first phase
  * it is the last product of the step that was computed before. */
-static int list_parts(const struct cg_recurrence *w, struct part parts[PARTS_MAX])
+static int list_phases(const struct cg_recurrence *w, struct step_phase phases[PHASES_MAX])
 {
 	const struct cg_pass_plan *plan = w->kernel->plan;
 	int n = 0, before = -1;
@@ -122,26 +122,26 @@ static int list_parts(const struct cg_recurrence *w, struct part parts[PARTS_MAX
 			continue;
 		before = f->stage - 1;
 		if (f->mean_functions) {
-			add_part(parts, &n, stage, -1);
+			add_phase(phases, &n, stage, -1);
 			stage = -1;
 		}
 		for (int q = p - f->mean_functions; q < p; q++)
-			add_part(parts, &n, -1, q);
-		add_part(parts, &n, stage, p);
+			add_phase(phases, &n, -1, q);
+		add_phase(phases, &n, stage, p);
 	}
 	if (is_grad(w))
-		parts[0].stage = before;
+		phases[0].stage = before;
 	return n;
 }
 
-static int count_parts(const struct cg_recurrence *w)
+static int count_phases(const struct cg_recurrence *w)
 {
-	struct part parts[PARTS_MAX];
+	struct step_phase phases[PHASES_MAX];
 
-	return list_parts(w, parts);
+	return list_phases(w, phases);
 }
 
-/* Sets a phase of step s, which as yet has neither a product nor a sum nor a launch. */
+/* Sets a phase of step s without a product, a sum and a launch. */
 static void describe_nothing(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
 {
 	p->product.m = 0;
@@ -298,15 +298,15 @@ static struct cg_gemm forward_product(const struct cg_recurrence *w, int stage, 
 static void describe_forward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
-	struct part parts[PARTS_MAX];
-	const int n = list_parts(w, parts);
-	const struct part *part = &parts[phase % n];
+	struct step_phase phases[PHASES_MAX];
+	const int n = list_phases(w, phases);
+	const struct step_phase *kind = &phases[phase % n];
 
 	describe_nothing(w, phase / n, p);
-	*stage = part->stage;
-	if (part->stage >= 0)
-		p->product = forward_product(w, part->stage, p->step);
-	describe_launch(w, part->function, p);
+	*stage = kind->stage;
+	if (kind->stage >= 0)
+		p->product = forward_product(w, kind->stage, p->step);
+	describe_launch(w, kind->function, p);
 }
 
 int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
@@ -323,7 +323,7 @@ int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 
 static int composed_forward(const struct cg_recurrence *w, const struct cg_scan *scan)
 {
-	const int n = count_parts(w);
+	const int n = count_phases(w);
 
 	for (int64_t phase = scan->first; phase < scan->first + scan->phases; phase++) {
 		int64_t s = phase / n;
@@ -339,7 +339,7 @@ static int composed_forward(const struct cg_recurrence *w, const struct cg_scan 
 static int begin_forward(struct cg_recurrence *w, int64_t k, struct cg_scan *scan)
 {
 	const struct cg_span span = get_span(w, k);
-	const int n = count_parts(w);
+	const int n = count_phases(w);
 
 	w->gates_row = w->gates_of_span ? span.row : 0;
 	scan->first = span.first * n;
@@ -422,17 +422,17 @@ static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_pha
 static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
-	struct part parts[PARTS_MAX];
-	const int n = list_parts(w, parts), k = (int)(phase % n);
+	struct step_phase phases[PHASES_MAX];
+	const int n = list_phases(w, phases), k = (int)(phase % n);
 	const int64_t last = w->sequence->S - 1, s = last - phase / n;
 
 	describe_nothing(w, s < 0 ? 0 : s, p);
-	*stage = parts[k].stage;
+	*stage = phases[k].stage;
 	if (phase && *stage >= 0)
 		p->product = back_product(w, *stage, k ? s : s + 1);
 	if (s < 0)
 		return;
-	describe_launch(w, parts[k].function, p);
+	describe_launch(w, phases[k].function, p);
 	if (!k)
 		add_gradient(w, s, p);
 }
@@ -440,7 +440,7 @@ static void describe_backward(const void *recurrence, int64_t phase, struct cg_p
 /* Before the first launch of a step, computes the gradient of the cell's output from that of its projection. */
 static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
 {
-	const int n = count_parts(w);
+	const int n = count_phases(w);
 	int64_t s = w->sequence->S - 1 - phase / n;
 
 	return s >= 0 && phase % n == 0 && w->P ? unproject(w, s) : CG_OK;
@@ -456,7 +456,7 @@ static int composed_backward(const struct cg_recurrence *w, const struct cg_scan
 /* Sets *scan to the steps of a span. */
 static void begin_backward(const struct cg_recurrence *w, const struct cg_span *span, struct cg_scan *scan)
 {
-	const int n = count_parts(w);
+	const int n = count_phases(w);
 
 	scan->first = (w->sequence->S - span->end) * n;
 	scan->phases = (span->end - span->first) * n + !span->first;
