@@ -149,12 +149,17 @@ static const char *home(void)
 
 /* ---- compiling ---- */
 
-/* The compiler's options in every compilation; the optimisation is one that removes no sanitizer check. */
+/* The compiler's options in every compilation. */
 static const char *const common[] = {
 	"-std=c++17", "-w", "-g0", "-fPIC", "-shared", "-nostdlib", "-nostdinc", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
 	"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
 	"-fsanitize=kernel-address,bounds,alignment,integer-divide-by-zero",
-	"-O1", "-fno-gnu-unique", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0", "--param=asan-globals=0",
+	"-fno-gnu-unique", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0", "--param=asan-globals=0",
+};
+
+/* Neither optimisation removes a sanitizer check. -Og compiles in half the time of -O1, but does not fuse operations. */
+static const char *const optimisations[][4] = {
+	{ "-Og", "-ffp-contract=off" }, { "-O1", "-ffp-contract=fast", "-fexpensive-optimizations" },
 };
 
 enum { MOST_WORDS = 100 };
@@ -210,9 +215,8 @@ static char *run_compiler(const char *folder, const struct options *o, int *done
 			arguments[n++] = word;
 	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
 		arguments[n++] = (char *)(uintptr_t)common[k];
-	arguments[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
-	if (o->fuse)
-		arguments[n++] = "-fexpensive-optimizations";
+	for (const char *const *flag = optimisations[o->fuse]; *flag; flag++)
+		arguments[n++] = (char *)(uintptr_t)*flag;
 	if (has_fma())
 		arguments[n++] = "-mfma";
 	for (int k = 0; k < o->n_flags; k++)
@@ -318,6 +322,8 @@ static char *key_of(const char *text, const char *name, const struct options *o)
 
 	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
 		key = longer(key, common[k]);
+	for (const char *const *flag = optimisations[o->fuse]; *flag; flag++)
+		key = longer(key, *flag);
 	for (int k = 0; k < o->n_flags; k++)
 		key = longer(key, o->flags[k]);
 	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {

@@ -11,7 +11,8 @@
 # Without CELLGRAD_TEST_ARCHS, the CUDA texts of the built-in cells, of products and of rows are compiled for the oldest architecture of
 # CUDA 13, and those of bf16 for a new one, too.  In CUDA C and OpenCL C, the front ends of NVRTC and clang alone read the texts of f64,
 # whose equations are those of f32.  They alone also read the texts of cells that are not built in, such as those that test names and
-# forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
+# forms; the build's compiler compiles those C texts without optimisation, and only reads them as C++.  An OpenCL device's driver builds
+# texts of f32 and bf16 alone.
 #
 #	compile.sh [opencl]     opencl: tests no language but OpenCL C; the driver of the OpenCL device builds the texts of all dtypes
 #
@@ -42,30 +43,37 @@ skip() {
 # each N COMMAND...: reads names of files, and runs COMMAND with N of them at a time, in several processes at once.
 each() { n=$1; shift; xargs -n "$n" -P "$jobs" "$@" >log 2>&1; }
 
-# read_by COMPILER: checks the C texts by the front end of a compiler.
+# read_texts COMPILER FLAG...: checks the C texts whose names are on standard input by the front end of a compiler.
+read_texts() { each 8 "$@" -ffp-contract=off -Wall -Wextra -Werror -fsyntax-only; }
+
+# read_by COMPILER: checks all C texts by the front end of a compiler.
 read_by() {
 	if ! $1 --version >/dev/null 2>&1; then
 		ok "C with $1 # SKIP there is no $1"
 		return
 	fi
-	ls -- *.c | each 8 "$1" -std=c11 -ffp-contract=off -Wall -Wextra -Werror -fsyntax-only
+	ls -- *.c | read_texts "$1" -std=c11
 	verdict "C with $1"
 }
 
-# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or cc, that includes the headers of all texts and takes the address of
-# every function that the headers declare, at least 100; links the program with the object files of the texts, and runs it.
+# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or c++, that includes the headers of the texts with object files and takes
+# the address of every function that these headers declare, at least 100; links the program with the object files, and runs it.
 calls() {
-	name=$1 program=../calls.$2
+	name=$1 language=$2
 	shift 2
+	for object in *.o; do
+		header=${object%o}h
+		[ ! -f "$header" ] || echo "$header"
+	done >headers
 	{
-		ls -- *.h | sed 's/.*/#include "&"/'
+		sed 's/.*/#include "&"/' headers
 		echo 'typedef void any(void);'
 		echo 'any *const all[] = {'
-		sed -n 's/^void \(cg_[a-z0-9_]*\)($/	(any *)\1,/p' -- *.h
+		xargs sed -n 's/^void \(cg_[a-z0-9_]*\)($/	(any *)\1,/p' <headers
 		echo '};'
 		echo 'int main(void) { return sizeof all < 100 * sizeof *all; }'
-	} >"$program"
-	if "$@" -I. "$program" ./*.o -o ../calls -lm >log 2>&1 && ../calls; then
+	} >program
+	if "$@" -I. -x "$language" program -x none ./*.o -o calls -lm >log 2>&1 && ./calls; then
 		ok "$name"
 	else
 		sed 's/^/# /' log | head -40
@@ -73,22 +81,22 @@ calls() {
 	fi
 }
 
-# objects LANGUAGE COMPILER FLAG...: compiles each C text, by a file that includes the text and then the text's header; texts of rows have
-# no header.
+# objects LANGUAGE COMPILER FLAG...: compiles the C texts whose names are on standard input, each by a file that includes the text and then
+# the text's header; texts of rows have no header.
 objects() {
 	language=$1
 	shift
 	with="$* -ffp-contract=off -Wall -Wextra -Werror -x $language"
 	export with
 	# shellcheck disable=SC2016 # the inner shell expands these
-	ls -- *.c | each 8 sh -c 'for text; do
+	each 8 sh -c 'for text; do
 		header=${text%.c}.h; [ -f "$header" ] || header=/dev/null
 		printf "#include \"%s\"\n" "$text" "$header" | $with -I. -c -o "${text%.c}.o" - || { echo "$text"; exit 1; }
 	done' sh
 }
 
-# cpp: tests the C texts as C++.  C++ links with the functions of the object files that C made before; then the texts are compiled as
-# C++, and C links with their functions.
+# cpp: tests the C texts as C++.  C++ links with the functions of the object files that C made before; then the texts of the built-in cells
+# and of rows are compiled as C++, and C links with their functions.  Of the other texts the front end reads the C++.
 cpp() {
 	if [ -z "${CXX:-}" ] || ! $CXX --version >/dev/null 2>&1; then
 		for what in "C's functions linked into C++" "C texts as C++" "C++'s functions linked into C"; do
@@ -97,9 +105,9 @@ cpp() {
 		rm -f -- *.o
 		return
 	fi
-	calls "C's functions linked into C++" cc $CXX -std=c++11
+	calls "C's functions linked into C++" c++ $CXX -std=c++11
 	rm -f -- *.o
-	objects c++ "$CXX" -std=c++11 -pedantic -O0
+	built_in c | objects c++ "$CXX" -std=c++11 -pedantic -O0 && of_tests c | read_texts "$CXX" -x c++ -std=c++11 -pedantic
 	verdict "C texts as C++ by $CXX"
 	calls "C++'s functions linked into C" c $CC -std=c11
 	rm -f -- *.o
@@ -211,7 +219,7 @@ cuda() {
 if [ "$1" = opencl ]; then echo 1..2; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..4; else echo 1..12; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
 cd "$work" || exit 99
-for ending in cl cu; do of_tests $ending | sort >"of-tests-$ending"; done
+for ending in c cl cu; do of_tests $ending | sort >"of-tests-$ending"; done
 POCL_CACHE_DIR=$work
 # The leak sanitizer is off, since OpenCL drivers keep memory until the process ends.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
@@ -230,7 +238,7 @@ case $($CC --version 2>/dev/null) in
 *clang*) other=gcc ;;
 *)       other=clang ;;
 esac
-objects c "$CC" -std=c11 -O1
+built_in c | objects c "$CC" -std=c11 -O1 && of_tests c | objects c "$CC" -std=c11 -O0
 verdict "C with $CC"
 cpp
 read_by $other
