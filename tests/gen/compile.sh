@@ -56,7 +56,7 @@ read_by() {
 	verdict "C with $1"
 }
 
-# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or c++, that includes the headers of the texts with object files and takes
+# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or c++, that includes the headers of texts with object files and takes
 # the address of every function that these headers declare, at least 100; links the program with the object files, and runs it.
 calls() {
 	name=$1 language=$2
