@@ -73,6 +73,7 @@ both() {
 	both '*ragged'
 	both '*major'
 	for case in "$DATA"/CudnnRNNV3-*.safetensors; do
+		[[ $case != *ragged.* && $case != *major.* ]] || continue
 		works run CudnnRNNBackpropV3 "$case" --expect "$case"
 		[[ $output == *input_backprop*ok*params_backprop*ok* && $output != *MISMATCH* ]]
 	done

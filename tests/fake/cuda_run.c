@@ -65,7 +65,9 @@ static void leap(struct fiber *from, struct fiber *to, int first)
 
 /* ---- what is running ---- */
 
-/* For each byte of shared memory: which thread wrote and read it last, and in which epoch; barriers and blocks separate epochs. */
+/* For every two bytes of shared memory, since no element is smaller: which thread wrote and read them last, and in which epoch. Barriers
+   and blocks separate epochs. */
+enum { CELL_BYTES = 2 };
 struct cell { uint32_t written, read; uint16_t writer, reader; };
 enum { SEVERAL = 0xffff };
 
@@ -147,8 +149,8 @@ static const char *race(struct cell *c, int store)
 
 static void access_shared(size_t offset, size_t bytes, int store)
 {
-	for (size_t k = 0; k < bytes; k++) {
-		const char *why = offset + k < run.n_cells ? race(&run.cells[offset + k], store) : "goes beyond shared memory";
+	for (size_t k = offset / CELL_BYTES; k <= (offset + bytes - 1) / CELL_BYTES; k++) {
+		const char *why = k < run.n_cells ? race(&run.cells[k], store) : "goes beyond shared memory";
 
 		if (why)
 			fault(LAUNCH_FAILED, why);
@@ -369,7 +371,7 @@ static void begin_block(uint64_t k)
 
 	*run.object->block = (struct fake_dim){ (unsigned)(k % d.x), (unsigned)(k / d.x % d.y), (unsigned)(k / d.x / d.y) };
 	if (run.n_cells)
-		memset(run.object->shared, NAN_BYTE, run.n_cells);
+		memset(run.object->shared, NAN_BYTE, (size_t)(run.object->shared_end - run.object->shared));
 	run.block_epoch = ++run.epoch;
 }
 
@@ -380,7 +382,7 @@ static void prepare(struct launch *l)
 	run.launch = l;
 	run.kernel = l->function->kernel;
 	run.object = l->function->module->object;
-	run.n_cells = (size_t)(run.object->shared_end - run.object->shared);
+	run.n_cells = (size_t)(run.object->shared_end - run.object->shared + CELL_BYTES - 1) / CELL_BYTES;
 	run.code = 0;
 	*run.object->threads = l->block;
 	*run.object->blocks = l->grid;
