@@ -221,6 +221,8 @@ int cg_tf_make_output(struct cg_tf_call *call, int index, TF_DataType type, cons
 	*tensor = cg_tf.AllocateOutput(call->context, index, type, dims, rank, bytes, call->status);
 	if (cg_tf.GetCode(call->status) != TF_OK || !*tensor)
 		return cg_tf_fail(call, CG_NO_MEMORY, "output %d: there is no memory for the tensor", index);
+	/* TensorFlow often takes new memory from the system for the outputs of a call. */
+	cg_prefer_huge_pages(cg_tf.TensorData(*tensor), bytes);
 	return CG_OK;
 }
 

@@ -48,6 +48,11 @@ class Layers(unittest.TestCase):
     def tearDown(self):
         cellgrad.tensorflow.disable_keras()
 
+    def replaced(self):
+        """Returns the functions of Keras's module that enable_keras replaces."""
+        rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
+        return [getattr(rnn, name) for name in ("_is_gpu_available", "_cudnn_lstm", "_cudnn_gru")]
+
     def test_layers(self):
         """LSTM and GRU, forwards, backwards and Bidirectional, all steps or the last, with a mask or none, equal Keras's own to 2e-6"""
         layers = keras.layers
@@ -120,23 +125,22 @@ class Layers(unittest.TestCase):
 
     def test_restored(self):
         """disable_keras restores Keras, and enable_keras and disable_keras may be called twice"""
-        rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
-        before = rnn._is_gpu_available, rnn.tf
+        before = self.replaced()
         cellgrad.tensorflow.enable_keras()
         cellgrad.tensorflow.enable_keras()
-        self.assertIsNot(rnn.tf, before[1])
+        for mine, theirs in zip(self.replaced(), before):
+            self.assertIsNot(mine, theirs)
         cellgrad.tensorflow.disable_keras()
         cellgrad.tensorflow.disable_keras()
-        self.assertEqual((rnn._is_gpu_available, rnn.tf), before)
+        self.assertEqual(self.replaced(), before)
 
     def test_self_check(self):
-        """If Keras does not exchange a GRU's gates, enable_keras raises an error and leaves Keras unchanged"""
-        rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
-        before = rnn._is_gpu_available, rnn.tf
-        with unittest.mock.patch("cellgrad.tensorflow._keras._BuildInfo", lambda: tf):
+        """If the order of a GRU's gates is wrong, enable_keras raises an error and leaves Keras unchanged"""
+        before = self.replaced()
+        with unittest.mock.patch.dict("cellgrad.tensorflow._keras.GATES", gru=(0, 1, 2)):
             with self.assertRaisesRegex(cellgrad.UnsupportedError, "enable_keras: GRU of Keras .* differs by"):
                 cellgrad.tensorflow.enable_keras()
-        self.assertEqual((rnn._is_gpu_available, rnn.tf), before)
+        self.assertEqual(self.replaced(), before)
 
     def test_versions(self):
         """enable_keras refuses a version of Keras that was not tried, unless CELLGRAD_TF_FORCE=1"""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes Keras's LSTM and GRU layers call CudnnRNNV3 on the processor, which Keras otherwise calls only if it finds a GPU.
 
-In a file of Keras, the function _is_gpu_available decides whether CudnnRNNV3 is called, and the module tf the order of its gates; this
-module replaces both.  Therefore enable_keras accepts only versions of Keras that were tried, unless CELLGRAD_TF_FORCE=1, and compares
-answers: if only the function were replaced, a GRU would have its gates exchanged, and give wrong numbers without a message.
+In a file of Keras, _is_gpu_available decides whether a layer calls CudnnRNNV3, and _cudnn_lstm and _cudnn_gru call it; this module replaces
+the three functions.  Keras's own split the weights by gates and transpose each gate's apart, which takes milliseconds in a large network;
+those of this module transpose a matrix as a whole.  A later version of Keras may call these functions with other arguments.  Therefore
+enable_keras accepts only versions of Keras that were tried, unless CELLGRAD_TF_FORCE=1, and compares answers.
 """
 import importlib
 import os
-import types
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -19,24 +19,59 @@ from ._plugin import load
 TESTED = ("3.15",)
 TOLERANCE = 1e-5
 
+# Keras's index of each gate, in the order that the gates have in params.
+GATES = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2)}
+
 _saved: Dict[str, Any] = {}
-_asked = 0
+_calls = 0
 
 
-class _BuildInfo:
-    """Replaces the module tensorflow in Keras's file of recurrent functions: reports a build for CUDA, since the gates of cellgrad's
-    kernels are in CUDA's order."""
+def _params(mode: str, kernels: Sequence[Any], biases: Sequence[Any]) -> Any:
+    """Returns params from Keras's kernels, [columns, gates * units], and biases, [gates * units]."""
+    order, parts = GATES[mode], []
+    for rows in (*map(tf.transpose, kernels), *biases):
+        gates = [rows] if order == tuple(sorted(order)) else [tf.split(rows, len(order))[k] for k in order]
+        parts.extend(tf.reshape(gate, [-1]) for gate in gates)
+    return tf.concat(parts, 0)
 
-    sysconfig = types.SimpleNamespace(get_build_info=lambda: {"is_cuda_build": True, "is_rocm_build": False})
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(tf, name)
+def _run(mode: str, inputs: Any, states: List[Any], kernels: Sequence[Any], biases: Sequence[Any], mask: Any, time_major: bool,
+         go_backwards: bool, return_sequences: bool) -> Tuple[Any, Any, List[Any]]:
+    """Returns what Keras's _cudnn_lstm and _cudnn_gru return: the last output, all outputs or the last one, and the last states."""
+    global _calls  # pylint: disable=global-statement
+    _calls += 1
+    time, batch = (0, 1) if time_major else (1, 0)
+    if mask is None:
+        lengths = tf.fill([tf.shape(inputs)[batch]], tf.shape(inputs)[time])
+    else:
+        _saved["module"]._assert_valid_mask(mask)  # pylint: disable=protected-access
+        lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=time)
+
+    def reversed_rows(sequence: Any) -> Any:
+        """Reverses the valid steps of each row."""
+        return tf.reverse(sequence, [time]) if mask is None else tf.reverse_sequence(sequence, lengths, seq_axis=time, batch_axis=batch)
+
+    given = [tf.expand_dims(state, time) for state in states]
+    output, *last = tf.raw_ops.CudnnRNNV3(
+        input=reversed_rows(inputs) if go_backwards else inputs, input_h=given[0], input_c=given[1] if len(given) > 1 else 0,
+        params=_params(mode, kernels, biases), sequence_lengths=lengths, rnn_mode=mode, time_major=time_major)[:1 + len(given)]
+    if go_backwards and mask is not None:
+        # A layer of Keras that goes backwards has the outputs of masked steps first.
+        output = tf.reverse(reversed_rows(output), [time])
+    last = [tf.squeeze(state, time) for state in last]
+    return last[0], output if return_sequences else tf.expand_dims(last[0], time), last
 
 
-def _is_available() -> bool:
-    global _asked  # pylint: disable=global-statement
-    _asked += 1
-    return True
+def _cudnn_lstm(inputs: Any, initial_state_h: Any, initial_state_c: Any, kernel: Any, recurrent_kernel: Any, bias: Any, *rest: Any) -> Any:
+    return _run("lstm", inputs, [initial_state_h, initial_state_c], [kernel, recurrent_kernel], [tf.zeros_like(bias), bias], *rest)
+
+
+def _cudnn_gru(inputs: Any, initial_state: Any, kernel: Any, recurrent_kernel: Any, bias: Any, *rest: Any) -> Any:
+    return _run("gru", inputs, [initial_state], [kernel, recurrent_kernel], tf.unstack(bias), *rest)
+
+
+# The functions of Keras's module that are replaced, by name.
+REPLACED = {"_is_gpu_available": lambda: True, "_cudnn_lstm": _cudnn_lstm, "_cudnn_gru": _cudnn_gru}
 
 
 def _results(keras: Any, kind: str, backwards: bool) -> List[Any]:
@@ -74,7 +109,8 @@ def _module() -> Any:
                                "CELLGRAD_TF_FORCE=1 tries it")
     try:
         module = importlib.import_module("keras.src.backend.tensorflow.rnn")
-        module._is_gpu_available, module.tf  # pylint: disable=pointless-statement,protected-access
+        for name in ("_assert_valid_mask", *REPLACED):
+            getattr(module, name)
     except (ImportError, AttributeError) as error:
         raise UnsupportedError(f"enable_keras: Keras {version} has other inner functions: {error}") from error
     return module
@@ -103,13 +139,14 @@ def enable_keras() -> None:
     module = _module()
     import keras
     wanted = [_results(keras, *layer) for layer in LAYERS]
-    _saved.update(module=module, _is_gpu_available=module._is_gpu_available, tf=module.tf)
-    module._is_gpu_available, module.tf = _is_available, _BuildInfo()
+    _saved.update(module=module, **{name: getattr(module, name) for name in REPLACED})
+    for name, function in REPLACED.items():
+        setattr(module, name, function)
     try:
-        before = _asked
+        before = _calls
         found = [_results(keras, *layer) for layer in LAYERS]
-        if _asked < before + len(LAYERS):
-            raise UnsupportedError(f"enable_keras: Keras {keras.__version__} does not check whether CudnnRNNV3 is available, so "
+        if _calls < before + len(LAYERS):
+            raise UnsupportedError(f"enable_keras: Keras {keras.__version__} does not call the functions that enable_keras replaces, so "
                                    "enable_keras cannot make its layers call CudnnRNNV3")
         for (kind, backwards), mine, theirs in zip(LAYERS, found, wanted):
             worst = max(float(tf.reduce_max(tf.abs(a - b))) for a, b in zip(mine, theirs))
