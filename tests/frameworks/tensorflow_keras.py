@@ -137,7 +137,7 @@ class Layers(unittest.TestCase):
     def test_self_check(self):
         """If the order of a GRU's gates is wrong, enable_keras raises an error and leaves Keras unchanged"""
         before = self.replaced()
-        with unittest.mock.patch.dict("cellgrad.tensorflow._keras.GATES", gru=(0, 1, 2)):
+        with unittest.mock.patch("cellgrad.tensorflow._keras.GRU_GATES", (0, 1, 2)):
             with self.assertRaisesRegex(cellgrad.UnsupportedError, "enable_keras: GRU of Keras .* differs by"):
                 cellgrad.tensorflow.enable_keras()
         self.assertEqual(self.replaced(), before)
@@ -145,7 +145,7 @@ class Layers(unittest.TestCase):
     def test_versions(self):
         """enable_keras refuses a version of Keras that was not tried, unless CELLGRAD_TF_FORCE=1"""
         with unittest.mock.patch.object(keras, "__version__", "9.1.0"):
-            with self.assertRaisesRegex(cellgrad.UnsupportedError, "this is 9.1.0: CELLGRAD_TF_FORCE=1 tries it"):
+            with self.assertRaisesRegex(cellgrad.UnsupportedError, "this is Keras 9.1.0: CELLGRAD_TF_FORCE=1 tries it"):
                 cellgrad.tensorflow.enable_keras()
             with unittest.mock.patch.dict("os.environ", CELLGRAD_TF_FORCE="1"):
                 cellgrad.tensorflow.enable_keras()

@@ -19,8 +19,8 @@ from ._plugin import load
 TESTED = ("3.15",)
 TOLERANCE = 1e-5
 
-# Keras's index of each gate, in the order that the gates have in params.
-GATES = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2)}
+# Keras's index of each gate of a GRU, in the order that the gates have in params; the gates of an LSTM have Keras's order there.
+GRU_GATES = (1, 0, 2)
 
 _saved: Dict[str, Any] = {}
 _calls = 0
@@ -28,11 +28,11 @@ _calls = 0
 
 def _params(mode: str, kernels: Sequence[Any], biases: Sequence[Any]) -> Any:
     """Returns params from Keras's kernels, [columns, gates * units], and biases, [gates * units]."""
-    order, parts = GATES[mode], []
-    for rows in (*map(tf.transpose, kernels), *biases):
-        gates = [rows] if order == tuple(sorted(order)) else [tf.split(rows, len(order))[k] for k in order]
-        parts.extend(tf.reshape(gate, [-1]) for gate in gates)
-    return tf.concat(parts, 0)
+    parts = [*map(tf.transpose, kernels), *biases]
+    if mode == "gru":
+        gates = [tf.split(part, len(GRU_GATES)) for part in parts]
+        parts = [part[k] for part in gates for k in GRU_GATES]
+    return tf.concat([tf.reshape(part, [-1]) for part in parts], 0)
 
 
 def _run(mode: str, inputs: Any, states: List[Any], kernels: Sequence[Any], biases: Sequence[Any], mask: Any, time_major: bool,
