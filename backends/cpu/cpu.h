@@ -37,8 +37,8 @@ struct cg_module {
 
 int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
-/* Returns the k-th argument of a function, from the first row and unit of a part of its launch on.  bound: the argument from the first row
- * and unit of all on; units: the number of units of the launch. */
+/* Returns the k-th argument of a function for a part of a launch: the address of what the part reads or writes first.  bound: the argument
+ * for the whole launch; units: the number of units of the whole launch; row, unit: the first ones of the part. */
 struct cg_bound cg_cpu_bind_part(const struct cg_pass_plan *, const struct cg_function *, int k, struct cg_bound bound, int64_t units,
                                  int64_t row, int64_t unit);
 

@@ -157,7 +157,7 @@ static const char *const common[] = {
 	"-fno-gnu-unique", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0", "--param=asan-globals=0",
 };
 
-/* Neither optimisation removes a sanitizer check. -Og compiles in half the time of -O1, but does not fuse operations. */
+/* Neither level of optimisation removes a check of a sanitizer. -Og compiles in half the time of -O1, but does not fuse operations. */
 static const char *const optimisations[][4] = {
 	{ "-Og", "-ffp-contract=off" }, { "-O1", "-ffp-contract=fast", "-fexpensive-optimizations" },
 };

@@ -11,8 +11,7 @@
 # Without CELLGRAD_TEST_ARCHS, the CUDA texts of the built-in cells, of products and of rows are compiled for the oldest architecture of
 # CUDA 13, and those of bf16 for a new one, too.  In CUDA C and OpenCL C, the front ends of NVRTC and clang alone read the texts of f64,
 # whose equations are those of f32.  They alone also read the texts of cells that are not built in, such as those that test names and
-# forms; the build's compiler compiles those C texts without optimisation, and only reads them as C++.  An OpenCL device's driver builds
-# texts of f32 and bf16 alone.
+# forms; as C++, too, these texts are only read.  An OpenCL device's driver builds texts of f32 and bf16 alone.
 #
 #	compile.sh [opencl]     opencl: tests no language but OpenCL C; the driver of the OpenCL device builds the texts of all dtypes
 #
@@ -238,7 +237,7 @@ case $($CC --version 2>/dev/null) in
 *clang*) other=gcc ;;
 *)       other=clang ;;
 esac
-built_in c | objects c "$CC" -std=c11 -O1 && of_tests c | objects c "$CC" -std=c11 -O0
+ls -- *.c | objects c "$CC" -std=c11 -O1
 verdict "C with $CC"
 cpp
 read_by $other

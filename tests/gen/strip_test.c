@@ -418,9 +418,9 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 }
 
 /* Tries the texts of one pass of the built-in cells, of a cell with learnt scalars and of one with means.  all = 1: those built-in cells
-   for which the build has not compiled the pass, in every dtype with every set of options, and the other two cells in one dtype with all
-   options on; all = 0: lstm_block in every dtype, and each other cell in one dtype, with all options on.  For a step of a sequence this one
-   dtype is f16 or bf16. */
+   for which the build has not compiled the pass, in every dtype, and the other two cells in one dtype, with every set of options; all = 0:
+   lstm_block in every dtype, and each other cell in one dtype, with all options on.  For a step of a sequence this one dtype is f16 or
+   bf16. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -438,7 +438,7 @@ static void try_pass(int pass, int lang, int all, const char *command_line)
 			if (all && is_built_in ? is_bundled(cell, pass) : dtype != one && strcmp(cell->name, "lstm_block"))
 				continue;
 			fill_pool(dtype);
-			for (int options = all && is_built_in ? 0 : last; options <= last; options++) {
+			for (int options = all ? 0 : last; options <= last; options++) {
 				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
 				try_text(plan, lang, folder, command_line);

@@ -56,7 +56,7 @@ def _run(mode: str, inputs: Any, states: List[Any], kernels: Sequence[Any], bias
         input=reversed_rows(inputs) if go_backwards else inputs, input_h=given[0], input_c=given[1] if len(given) > 1 else 0,
         params=_params(mode, kernels, biases), sequence_lengths=lengths, rnn_mode=mode, time_major=time_major)[:1 + len(given)]
     if go_backwards and mask is not None:
-        # A layer of Keras that goes backwards has the outputs of masked steps first.
+        # With go_backwards the outputs of a layer of Keras begin with those of the masked steps.
         output = tf.reverse(reversed_rows(output), [time])
     last = [tf.squeeze(state, time) for state in last]
     return last[0], output if return_sequences else tf.expand_dims(last[0], time), last
@@ -70,7 +70,7 @@ def _cudnn_gru(inputs: Any, initial_state: Any, kernel: Any, recurrent_kernel: A
     return _run("gru", inputs, [initial_state], [kernel, recurrent_kernel], tf.unstack(bias), *rest)
 
 
-# The functions of Keras's module that are replaced, by name.
+# The functions that replace those of Keras's module, by the names there.
 REPLACED = {"_is_gpu_available": lambda: True, "_cudnn_lstm": _cudnn_lstm, "_cudnn_gru": _cudnn_gru}
 
 
